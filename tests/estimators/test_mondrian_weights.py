@@ -240,7 +240,99 @@ def test_weights_are_routed() -> None:
         assert all(one[-1]._model.sample_weight() is not None for one in found["estimator"])
 
 
-def test_regressors_refuse_weights_for_now() -> None:
-    with pytest.raises(ValueError, match="must be 1 for every row of a regressor"):
-        make(MondrianForestRegressor).fit(X, Y, WEIGHTS)
-    make(MondrianForestRegressor).fit(X, Y, np.ones(90))
+N = np.sin(5.0 * X[:, 0]) + X[:, 1] + 0.2 * RNG.normal(size=90)
+GIVEN = {"mu": 0.5, "gamma1": 2.0, "gamma2": 0.8, "noise_variance": 0.04}
+REGRESSIONS: list[dict[str, Any]] = [
+    {"posterior": "exact", "hyperparameters": GIVEN, "noise": "global"},
+    {"posterior": "exact", "hyperparameters": "heuristic", "noise": "global", "prior_scale": None},
+    {"posterior": "exact", "hyperparameters": "ml", "noise": "global"},
+    {"posterior": "exact", "hyperparameters": "loo", "noise": "local"},
+    {"posterior": "fast"},
+    {"posterior": "joint", "hyperparameters": GIVEN, "noise": "global", "trend": None},
+    {
+        "posterior": "joint",
+        "hyperparameters": GIVEN | {"trend_variance": 0.5},
+        "noise": "global",
+        "trend": "linear",
+    },
+    {"posterior": "joint", "hyperparameters": "ml", "noise": "global", "trend": "linear"},
+    {},
+]
+"""The first of these know no leaving out of rows, so that a row of weight w is w rows."""
+
+
+def regressor(**params: Any) -> Any:
+    return make(MondrianForestRegressor, **params)
+
+
+@pytest.mark.parametrize("settings", REGRESSIONS[:3] + REGRESSIONS[4:7])
+@pytest.mark.parametrize("more", [{}, {"min_samples_split": 6, "lifetime": 3.0}])
+def test_whole_weights_are_repeated_rows_of_regressors(settings: Any, more: Any) -> None:
+    """But for rounding, and for what a search and equations that are solved step by step leave."""
+    once = regressor(**settings, **more).fit(X, N, WHOLE)
+    often = regressor(**settings, **more).fit(X.repeat(WHOLE, axis=0), N.repeat(WHOLE))
+    rough = settings.get("hyperparameters") == "ml" or settings["posterior"] == "joint"
+    np.testing.assert_allclose(predict(once, AT), predict(often, AT), rtol=2e-4 if rough else 1e-9)
+    mine, theirs = once.hyperparameters_, often.hyperparameters_
+    for name, value in mine.items():
+        assert value == pytest.approx(theirs[name], rel=1e-3 if rough else 1e-9), name
+
+
+@pytest.mark.parametrize("settings", REGRESSIONS)
+def test_any_history_of_a_regressor_is_one_fit(settings: Any) -> None:
+    one = regressor(**settings).fit(X[:70], N[:70], WEIGHTS[:70])
+    order = RNG.permutation(90)
+    streamed = regressor(**settings, warm_up=0)
+    for part in np.array_split(order, 4):
+        streamed.partial_fit(X[part], N[part], WEIGHTS[part], ids=part)
+        streamed.flush()
+    streamed.forget(np.arange(70, 90))
+    shards = [
+        regressor(**settings).fit(X[part], N[part], WEIGHTS[part], ids=part)
+        for part in (np.arange(0, 70, 2), np.arange(1, 70, 2))
+    ]
+    merged = shards[0].merge(shards[1])
+    file = io.BytesIO()
+    merged.save(file)
+    file.seek(0)
+    reversed_rows = regressor(**settings).fit(X[69::-1], N[69::-1], WEIGHTS[69::-1])
+    for other in (streamed, merged, boscage.load(file, n_jobs=2), reversed_rows):
+        assert_same(other, one)
+    np.testing.assert_array_equal(merged.loo_predict_dist([3]).mean, one.loo_predict_dist([3]).mean)
+
+
+@pytest.mark.parametrize("settings", REGRESSIONS)
+def test_weights_of_one_are_none_and_late_weights_go(settings: Any) -> None:
+    plain = regressor(**settings).fit(X[:60], N[:60])
+    assert_same(regressor(**settings).fit(X[:60], N[:60], np.ones(60)), plain)
+    model = regressor(**settings, warm_up=0).fit(X[:60], N[:60])
+    model.partial_fit(X[60:], N[60:], WEIGHTS[60:])
+    assert_same(model, regressor(**settings).fit(X, N, np.r_[np.ones(60), WEIGHTS[60:]]))
+    assert_same(model.forget(np.arange(60, 90)), plain)
+
+
+@pytest.mark.parametrize("settings", REGRESSIONS)
+def test_rows_of_next_to_no_weight_have_no_say(settings: Any) -> None:
+    y = np.where(np.arange(90) < 60, N, 50.0)
+    weights = np.where(np.arange(90) < 60, 1.0, 1e-9)
+    found = regressor(**settings).fit(X, y, weights).predict(AT)
+    assert np.abs(found).max() < 10.0
+
+
+@pytest.mark.parametrize("settings", [REGRESSIONS[3], REGRESSIONS[4], {}])
+def test_weights_of_every_size_give_distributions(settings: Any) -> None:
+    for weights in (10.0 ** RNG.integers(-12, 10, size=90), np.full(90, 1e-12), np.full(90, 1e9)):
+        model = regressor(**settings).fit(X, N, weights)
+        mean, std = model.predict(AT, return_std=True)
+        assert np.isfinite(mean).all()
+        assert (std > 0.0).all()
+
+
+def test_left_out_rows_of_regressors_leave_with_all_of_their_weight() -> None:
+    for settings in (REGRESSIONS[0], REGRESSIONS[5], REGRESSIONS[6]):
+        model = regressor(**settings).fit(X, N, WEIGHTS)
+        for row in range(0, 90, 30):
+            rest = model.copy().forget([row]).predict_dist(X[[row]])
+            found = model.loo_predict_dist([row])
+            np.testing.assert_allclose(found.means, rest.means, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found.variances, rest.variances, rtol=1e-5)

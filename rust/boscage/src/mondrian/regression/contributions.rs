@@ -101,11 +101,14 @@ impl MondrianRegressor {
         let mut means = vec![0.0; n_features];
         let mut constant = 0.0;
         let all: Vec<u32> = self.forest.row_index.rows().collect();
+        let targets = self.forest.row_targets();
+        let weight: f64 = all.iter().map(|&row| targets.weight(row)).sum();
         for &row in &all {
+            let own = targets.weight(row);
             let x = self.forest.filled_values(row);
             let (first, parts) = linear.parts(|d| x[d], n_features);
             constant = first;
-            means.iter_mut().zip(parts).for_each(|(mean, part)| *mean += part / all.len() as f64);
+            means.iter_mut().zip(parts).for_each(|(mean, part)| *mean += own * part / weight);
         }
         let total: f64 = constant + means.iter().sum::<f64>();
         for base in &mut found.base {

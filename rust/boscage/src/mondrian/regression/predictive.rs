@@ -1,6 +1,5 @@
 //! The predictive distribution of the forest: the mixture of all trees' components (eq. 6.3 to 6.5).
 
-use crate::data::RowTargets;
 use crate::data::{RowId, Scalar};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
@@ -120,7 +119,7 @@ fn fast_prior<S: Scalar>(tree: &Tree<S, NodeMoments>, hyper: &Hyperparameters) -
         None => (hyper.mu, 0.5 * hyper.gamma1),
         Some(root) => {
             let moments = tree.statistics.moments(root);
-            (moments.mean, moments.squares / tree.arena.n_rows(root) as f64)
+            (moments.mean, moments.squares / tree.statistics.weight(root, tree.arena.n_rows(root)))
         }
     };
     Component { weight: 1.0, mean, variance: variance + hyper.noise_variance }
@@ -342,8 +341,7 @@ impl LeftOut<'_> {
         let nodes: Vec<NodeId> = nodes.collect();
         for &leaf in nodes.iter().filter(|node| node.is_leaf()) {
             let rows: Vec<RowId> = tree.arena.leaf_rows(leaf).collect();
-            let targets = RowTargets { targets: residuals.observed().targets, weights: None };
-            chunk.moments.set_leaf(leaf, &rows, targets);
+            chunk.moments.set_leaf(leaf, &rows, residuals.observed().targets);
         }
         chunk.messages.update(tree, &chunk.moments, nodes.into_iter(), lifetime, &hyper);
     }
@@ -461,7 +459,7 @@ impl NodeValues<NodeMoments> for NodePosteriors<'_> {
         let values = if self.posterior.settings.posterior == Posterior::Fast {
             let of = |&node: &NodeId| {
                 let moments = tree.statistics.moments(node);
-                [moments.mean, moments.squares / tree.arena.n_rows(node) as f64]
+                [moments.mean, moments.squares / tree.statistics.weight(node, tree.arena.n_rows(node))]
             };
             order.iter().flat_map(of).collect()
         } else {

@@ -150,7 +150,7 @@ impl MondrianRegressor {
             let (expected, found) = ("one of features that there are", format!("feature {last}"));
             return Err(Error::InvalidSetting { name: "trend", expected, found });
         }
-        let targets = check_targets(batch, targets)?;
+        let targets = check_targets(batch.rows.n_rows(), targets)?;
         let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
@@ -161,7 +161,7 @@ impl MondrianRegressor {
     /// # Errors
     /// As for `fit`, but it is not interrupted. After an error nothing has changed.
     pub fn partial_fit(&mut self, batch: Batch<'_>, targets: &[f64]) -> Result<()> {
-        let targets = check_targets(batch, targets)?;
+        let targets = check_targets(batch.rows.n_rows(), targets)?;
         self.insert(batch, |_| targets)
     }
 
@@ -316,10 +316,8 @@ impl MondrianRegressor {
     }
 }
 
-fn check_targets(batch: Batch<'_>, targets: &[f64]) -> Result<Vec<f64>> {
-    let is_one = batch.weights.is_none_or(|weights| weights.iter().all(|&weight| weight == 1.0));
-    validate::check("sample_weight", is_one, "1 for every row of a regressor", &"another weight")?;
-    validate::check_n_targets(batch.rows.n_rows(), targets.len())?;
+fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
+    validate::check_n_targets(n_rows, targets.len())?;
     validate::check_targets(targets)?;
     // Negative zero is zero.
     Ok(targets.iter().map(|y| y + 0.0).collect())

@@ -202,13 +202,15 @@ impl LeafCounts {
         }
         if self.is_weighted(leaf) || !targets.weigh_one(rows) {
             return self.reweigh(leaf, n_before, |weights| {
-                tally_weights(rows, targets)
-                    .into_iter()
-                    .for_each(|(class, more)| add_to(weights, class, more));
+                for (class, more) in tally_weights(rows, targets) {
+                    add_to(weights, class, more);
+                }
             });
         }
         self.recount(leaf, n_before, |counts| {
-            tally(rows, targets.targets).into_iter().for_each(|(class, more)| add_to(counts, class, more));
+            for (class, more) in tally(rows, targets.targets) {
+                add_to(counts, class, more);
+            }
         })
     }
 
@@ -225,14 +227,16 @@ impl LeafCounts {
         }
         if self.is_weighted(leaf) {
             return self.reweigh(leaf, n_before, |weights| {
-                tally_weights(rows, targets)
-                    .into_iter()
-                    .for_each(|(class, less)| *of(weights, class) -= less);
+                for (class, less) in tally_weights(rows, targets) {
+                    *of(weights, class) -= less;
+                }
                 weights.retain(|&(_, weight)| weight > Weight::NONE);
             });
         }
         self.recount(leaf, n_before, |counts| {
-            tally(rows, targets.targets).into_iter().for_each(|(class, less)| *of(counts, class) -= less);
+            for (class, less) in tally(rows, targets.targets) {
+                *of(counts, class) -= less;
+            }
             counts.retain(|&(_, n)| n > 0);
         })
     }

@@ -28,27 +28,28 @@ pub(crate) struct NoiseTails {
 impl NoiseTails {
     /// The factors under which rows are most likely, `rows` having for each row, by tree, the square of its
     /// distance over the variance, and the variance's logarithm; the factor on all variances besides, which
-    /// is about `scale` if there is but one; and the mean log density but for a constant.
-    pub(crate) fn fit(rows: &[Vec<(f64, f64)>], scale: f64) -> (Self, f64, f64) {
+    /// is about `scale` if there is but one; and the mean log density but for a constant. The rows' weights have the mean 1.
+    pub(crate) fn fit(rows: &[Vec<(f64, f64)>], weights: &[f64], scale: f64) -> (Self, f64, f64) {
         let mut tails = Self { factors: START.map(|factor| scale * factor), shares: [1.0 - RARE, RARE] };
         for _ in 0..STEPS {
-            tails = tails.step(rows, LEAST * scale);
+            tails = tails.step(rows, weights, LEAST * scale);
         }
-        let score = rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / rows.len() as f64;
+        let densities = rows.iter().zip(weights).map(|(row, weight)| weight * tails.log_density(row));
+        let score = densities.sum::<f64>() / rows.len() as f64;
         let Self { factors, shares } = tails;
         let mean = shares[0] * factors[0] + shares[1] * factors[1];
         (Self { factors: factors.map(|factor| factor / mean), shares }, mean, score)
     }
 
-    fn step(&self, rows: &[Vec<(f64, f64)>], least: f64) -> Self {
+    fn step(&self, rows: &[Vec<(f64, f64)>], weights: &[f64], least: f64) -> Self {
         let (mut counts, mut squares) = ([0.0; 2], [0.0; 2]);
         let mut terms = Vec::new();
-        for row in rows {
+        for (row, weight) in rows.iter().zip(weights) {
             self.terms(row, &mut terms);
             let all: f64 = terms.iter().map(|[narrow, wide]| narrow + wide).sum();
             for ((ratio, _), terms) in row.iter().zip(&terms) {
                 for k in 0..2 {
-                    let share = terms[k] / all;
+                    let share = weight * terms[k] / all;
                     counts[k] += share;
                     squares[k] += share * ratio;
                 }
@@ -95,6 +96,11 @@ mod tests {
     use super::*;
     use crate::random::keyed::Stream;
 
+    /// Of rows of the same weight.
+    fn fit(rows: &[Vec<(f64, f64)>], scale: f64) -> (NoiseTails, f64, f64) {
+        NoiseTails::fit(rows, &vec![1.0; rows.len()], scale)
+    }
+
     /// Rows of a contaminated normal distribution as trees that differ in their variances predict them.
     fn rows(factors: [f64; 2], rare: f64) -> Vec<Vec<(f64, f64)>> {
         let mut stream = Stream::new(3, 0);
@@ -111,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_law_of_the_rows_is_found() {
-        let (tails, scale, _) = NoiseTails::fit(&rows([0.5, 6.0], 0.15), 1.4);
+        let (tails, scale, _) = fit(&rows([0.5, 6.0], 0.15), 1.4);
         let factors = tails.factors.map(|factor| scale * factor);
         assert!((factors[0] / 0.5 - 1.0).abs() < 0.1, "{factors:?}");
         assert!((factors[1] / 6.0 - 1.0).abs() < 0.15, "{factors:?}");
@@ -126,7 +132,7 @@ mod tests {
     fn the_law_is_the_likeliest() {
         let rows = rows([0.5, 6.0], 0.15);
         let score = |tails: &NoiseTails| rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / 3000.0;
-        let (_, _, found) = NoiseTails::fit(&rows, 1.4);
+        let (_, _, found) = fit(&rows, 1.4);
         for narrow in 2..12 {
             for wide in 2..20 {
                 for rare in 1..10 {
@@ -139,7 +145,7 @@ mod tests {
         }
         let mut tails = NoiseTails { factors: [3.0, 4.0], shares: [0.7, 0.3] };
         for _ in 0..30 {
-            let next = tails.step(&rows, 1e-9);
+            let next = tails.step(&rows, &vec![1.0; rows.len()], 1e-9);
             assert!(score(&next) >= score(&tails) - 1e-12);
             tails = next;
         }
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn atoms_leave_a_width() {
         let rows = vec![vec![(0.0, 0.0); 4]; 20];
-        let (tails, scale, score) = NoiseTails::fit(&rows, 0.01);
+        let (tails, scale, score) = fit(&rows, 0.01);
         assert!(scale > 0.0 && score.is_finite(), "{tails:?}");
         assert!(tails.factors.iter().chain(&tails.shares).all(|part| part.is_finite() && *part > 0.0));
     }
