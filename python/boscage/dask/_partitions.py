@@ -12,8 +12,8 @@ import numpy as np
 
 from boscage._columns import dense, is_text
 from boscage._ids import row_numbers
+from boscage._row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Ids
-from boscage._validation import check_row_weight
 from boscage.mondrian._base import MondrianForest
 
 Part: TypeAlias = tuple[Any, AnyArray, Ids | None, FloatArray | None]

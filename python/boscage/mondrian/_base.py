@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._columns import Column
 from boscage._ids import check_ids, unknown
+from boscage._row_weights import check_row_weight
 from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._categories import (
     Table,
@@ -241,7 +242,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         rows, columns = self._read(given.X, reset=is_new)
         target = self._check_target(given.y, len(rows))
         ids = None if given.ids is None else check_ids(given.ids, len(rows))
-        kept, weights = _validation.check_row_weight(given.sample_weight, len(rows))
+        kept, weights = check_row_weight(given.sample_weight, len(rows))
         checked = CheckedRows(rows, columns, target, ids, None)
         return replace(checked if kept is None else checked.of(kept), weights=weights)
 

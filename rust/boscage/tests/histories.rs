@@ -114,8 +114,9 @@ fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClass
 }
 
 fn regressor(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianRegressor {
-    let Data { x, y, ids, .. } = data(rows, which);
-    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights: None };
+    let Data { x, y, ids, weights, .. } = data(rows, which);
+    let weights = setting.weighs.then_some(&weights[..]);
+    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
     let regression = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
     MondrianRegressor::fit(settings(setting), regression, domain(setting), batch, &y, &Run::default())
         .unwrap()
@@ -201,8 +202,9 @@ proptest! {
         let backwards: Vec<usize> = (0..n).rev().collect();
         let mut forest = regressor(&setting, &rows, &backwards[..1]);
         for part in backwards[1..].chunks(3) {
-            let Data { x, y, ids, .. } = data(&rows, part);
-            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights: None };
+            let Data { x, y, ids, weights, .. } = data(&rows, part);
+            let weights = setting.weighs.then_some(&weights[..]);
+            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
             forest.partial_fit(batch, &y).unwrap();
             if flushes {
                 forest.flush(&Run::default()).unwrap();

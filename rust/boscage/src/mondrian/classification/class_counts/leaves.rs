@@ -51,8 +51,12 @@ impl Held<'_> {
 
     /// The customers of one of its classes, given the number of rows.
     pub(crate) fn customers(&self, class: Class, n_rows: usize) -> Weight {
-        let own = |(other, _): &&(Class, Weight)| *other == class;
-        self.weights(n_rows).iter().find(own).map_or(Weight::NONE, |&(_, weight)| weight)
+        match *self {
+            Self::One(_) => Weight::of_rows(n_rows),
+            Self::OneWeighted(_, weight) => weight,
+            Self::Several(counts) => Weight::of_rows(number(counts, class) as usize),
+            Self::Weighted(weights) => number(weights, class),
+        }
     }
 
     /// Number of tables, and of customers.
@@ -361,9 +365,16 @@ fn add_to<T: AddAssign>(list: &mut Vec<(Class, T)>, class: Class, more: T) {
 
 /// The number of a class that a list has.
 fn of<T>(list: &mut [(Class, T)], class: Class) -> &mut T {
-    let place = list.binary_search_by_key(&class, |&(class, _)| class).expect("the leaf held the row");
+    let place = list.binary_search_by_key(&class, |&(class, _)| class).expect(HELD);
     &mut list[place].1
 }
+
+/// The same, to be read.
+fn number<T: Copy>(list: &[(Class, T)], class: Class) -> T {
+    list[list.binary_search_by_key(&class, |&(class, _)| class).expect(HELD)].1
+}
+
+const HELD: &str = "the leaf held the row";
 
 /// Lists that come and go.
 #[derive(Debug, Clone)]

@@ -104,6 +104,15 @@ impl ClassCounts {
         self.parts.get(split.rank()).map_or(&[], |parts| parts)
     }
 
+    /// The table of a class at a node.
+    pub(crate) fn table(&self, node: NodeId, class: Class) -> Weight {
+        let word = class as usize / WORD;
+        if self.tables(node, word) & bit(class, word) != 0 {
+            return Weight::ONE;
+        }
+        if self.has_parts() { self.seat(node, class).table } else { Weight::NONE }
+    }
+
     /// A class at a split, and at a leaf its table.
     pub(crate) fn seat(&self, node: NodeId, class: Class) -> Seat {
         let (word, mut seat) = (class as usize / WORD, Seat::default());
@@ -217,7 +226,7 @@ impl ClassCounts {
         classes.dedup();
         let mut parts = Vec::new();
         for class in classes {
-            let seat = Seat::of(children.map(|child| self.seat(child, class).table).into_iter().sum());
+            let seat = Seat::of(children.map(|child| self.table(child, class)).into_iter().sum());
             let (word, of_class) = (class as usize / WORD, bit(class, class as usize / WORD));
             let sets = &mut self.sets[split.rank() * 2 * self.words..];
             if seat.table == Weight::ONE {

@@ -5,11 +5,12 @@
 //! the tree without the row is read off the tree with it, which nobody has to change or copy: a left-out prediction costs
 //! about as much as any other, and gives the bits of a tree that forgot the row.
 
+mod without_row;
+
 use crate::control::Run;
 use crate::data::{RowId, Scalar, Table, Weight};
 use crate::error::Result;
-use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, Seat, WORD, tally_weights};
-use crate::mondrian::classification::kneser_ney::PathCounts;
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Seat, tally_weights};
 use crate::mondrian::classification::predictive::{Gather, Gathered};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::{Storage, with_storage};
@@ -17,8 +18,11 @@ use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{NodeId, NodeKind};
+use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::process::Process;
+use without_row::Path;
+
+pub(super) use without_row::WithoutRow;
 
 /// Gathers predictions from the paths of rows in trees without them.
 pub(super) trait LeftOutVisitor: Sync {
@@ -134,159 +138,6 @@ fn predict_chunk<S: Scalar, V: LeftOutVisitor>(
     Ok(chunk)
 }
 
-/// What a row meets in a tree without it.
-#[derive(Debug, Default)]
-struct Path {
-    stops: Vec<Stop>,
-    /// The first so many stops hold the row in the tree as it is.
-    n_held: usize,
-    class: Class,
-    /// What is left of its class at the last of these stops, from the highest on where less is left than there is with it.
-    seats: Vec<Seat>,
-    /// The classes of the last of these stops, if it is a leaf without the row.
-    leaf: Option<Vec<(Class, Weight)>>,
-}
-
-/// A row's path in a tree without it, and the class counts there.
-#[derive(Debug)]
-pub(super) struct WithoutRow<'a, S> {
-    tree: &'a Tree<S, ClassCounts>,
-    path: &'a Path,
-}
-
-impl<S> Clone for WithoutRow<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for WithoutRow<'_, S> {}
-
-impl<'a, S: Scalar> WithoutRow<'a, S> {
-    /// The row's stops. Their nodes are those of the tree with the row, whose splits may be leaves without it.
-    pub(super) fn stops(self) -> &'a [Stop] {
-        &self.path.stops
-    }
-
-    /// The depth of the split that is a leaf without the row, if there is one; it is the last one above which all nodes are
-    /// on the row's path in the tree with it.
-    pub(super) fn merged(self) -> Option<usize> {
-        let depth = self.path.n_held.checked_sub(1)?;
-        (self.is_own_leaf(depth) && !self.node(depth).is_leaf()).then_some(depth)
-    }
-
-    /// The nodes below a stop, in the tree with the row.
-    pub(super) fn below(self, depth: usize) -> Vec<u32> {
-        let (mut below, mut splits) = (Vec::new(), vec![self.node(depth)]);
-        while let Some(split) = splits.pop() {
-            if let NodeKind::Split(left, right) = self.tree.arena.kind(split) {
-                below.extend([left, right].map(|node| node.index() as u32));
-                splits.extend([left, right]);
-            }
-        }
-        below
-    }
-
-    fn node(self, depth: usize) -> NodeId {
-        self.path.stops[depth].node
-    }
-
-    /// What is left of the row's class at a split, if that is less than there is with the row.
-    fn seat(self, depth: usize) -> Option<Seat> {
-        let Path { n_held, seats, .. } = self.path;
-        seats.get((depth + seats.len()).checked_sub(*n_held)?).copied()
-    }
-
-    /// Whether a stop is a leaf that holds the row, or is one without it.
-    fn is_own_leaf(self, depth: usize) -> bool {
-        self.path.leaf.is_some() && depth + 1 == self.path.n_held
-    }
-
-    /// The classes of the row's own leaf, if a stop is that.
-    fn own_leaf(&self, depth: usize) -> Option<Held<'a>> {
-        self.path.leaf.as_deref().filter(|_| self.is_own_leaf(depth)).map(Held::Weighted)
-    }
-
-    /// A word with the bit of the row's class as it is without the row.
-    fn without(self, bits: u64, word: usize, has: impl Fn(Seat) -> bool, depth: usize) -> u64 {
-        let class = self.path.class as usize;
-        match self.seat(depth) {
-            Some(seat) if class / WORD == word && !has(seat) => bits & !(1 << (class % WORD)),
-            _ => bits,
-        }
-    }
-}
-
-impl<S: Scalar> PathCounts for WithoutRow<'_, S> {
-    fn words(self) -> usize {
-        self.tree.statistics.words()
-    }
-
-    fn is_shared(self, depth: usize) -> bool {
-        let Path { n_held, seats, leaf, .. } = self.path;
-        let n_changed = seats.len().max(usize::from(leaf.is_some()));
-        depth + n_changed < *n_held || depth > *n_held
-    }
-
-    fn is_leaf(self, depth: usize) -> bool {
-        self.is_own_leaf(depth) || self.node(depth).is_leaf()
-    }
-
-    fn totals(self, depth: usize) -> (f64, f64) {
-        let (classes, node) = (&self.tree.statistics, self.node(depth));
-        let n_rows = self.tree.arena.n_rows(node);
-        if let Some(held) = self.own_leaf(depth) {
-            return held.totals(n_rows - 1);
-        }
-        let Some(left) = self.seat(depth) else { return classes.totals(node, n_rows) };
-        let (all, own) = (classes.all_seats(node), classes.seat(node, self.path.class));
-        let table = all.table - own.table + left.table;
-        (table.float(), (table + (all.more - own.more + left.more)).float())
-    }
-
-    fn tables(self, depth: usize, word: usize) -> u64 {
-        match self.own_leaf(depth) {
-            Some(held) => held.tables(word),
-            None => {
-                let bits = self.tree.statistics.tables(self.node(depth), word);
-                self.without(bits, word, |seat| seat.table == Weight::ONE, depth)
-            }
-        }
-    }
-
-    fn both(self, depth: usize, word: usize) -> u64 {
-        let bits = self.tree.statistics.both(self.node(depth), word);
-        self.without(bits, word, |seat| seat.more == Weight::ONE, depth)
-    }
-
-    fn has_parts(self) -> bool {
-        self.tree.statistics.has_parts()
-    }
-
-    fn each_part(self, depth: usize, mut visit: impl FnMut(Class, Seat)) {
-        if let Some(held) = self.own_leaf(depth) {
-            return held.each_part(|class, table| visit(class, Seat { table, more: Weight::NONE }));
-        }
-        let left = self.seat(depth);
-        self.tree.statistics.each_part(self.node(depth), |class, part| {
-            if left.is_none() || class != self.path.class {
-                visit(class, part);
-            }
-        });
-        if let Some(part) = left.and_then(Seat::part) {
-            visit(self.path.class, part);
-        }
-    }
-
-    fn each_more(self, depth: usize, visit: impl FnMut(Class, f64)) {
-        let node = self.node(depth);
-        match self.own_leaf(depth) {
-            Some(held) => held.each_more(0, visit),
-            None => self.tree.statistics.held(node).each_more(self.tree.arena.n_rows(node), visit),
-        }
-    }
-}
-
 /// Takes rows down trees without them.
 struct Walk<'a, S> {
     branch_rate: BranchRate<'a, S>,
@@ -369,7 +220,8 @@ impl<S: Scalar> Walk<'_, S> {
     ) {
         let (classes, arena) = (&tree.statistics, &tree.arena);
         let class = self.path.class;
-        let mut seats = self.seats_without(tree, process, (row, n_held), instead);
+        let seats = std::mem::take(&mut self.path.seats);
+        let mut seats = self.seats_without(tree, process, (row, n_held), instead, seats);
         // The stopping rule (Algorithm 5.9, line 3) makes splits leaves: all below the highest one.
         let is_lost = |depth: usize| {
             let seat = (depth + seats.len()).checked_sub(n_held).map(|place| seats[place]);
@@ -411,17 +263,18 @@ impl<S: Scalar> Walk<'_, S> {
     }
 
     /// What is left of the row's class at the last of its first `n_held` nodes, from the highest on where less is left than
-    /// there is with the row (of a leaf only the table, if nothing comes `instead`).
+    /// there is with the row (of a leaf only the table, if nothing comes `instead`). Written to `seats`.
     fn seats_without(
         &self,
         tree: &Tree<S, ClassCounts>,
         process: &Process<'_, S, Class>,
         (row, n_held): (RowId, usize),
         instead: Option<NodeId>,
+        mut seats: Vec<Seat>,
     ) -> Vec<Seat> {
         let (classes, class) = (&tree.statistics, self.path.class);
-        let table = |node| classes.seat(node, class).table;
-        let mut seats = Vec::new();
+        let table = |node| classes.table(node, class);
+        seats.clear();
         let (mut depth, mut left) = (n_held, Weight::NONE);
         if let Some(instead) = instead {
             left = table(instead);

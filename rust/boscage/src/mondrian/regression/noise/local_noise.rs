@@ -85,8 +85,8 @@ pub(crate) fn ratio(
     let all = noise_variance + n * above.variance;
     let k = (noise_variance + (n - weight) * above.variance) / all;
     let apart = (y - mean) + (mean - above.mean) * (noise_variance / all);
-    let of_one = all / (noise_variance + (n - weight + 1.0) * above.variance);
-    apart * apart / (noise_variance * k) * of_one
+    let square = apart * apart / (noise_variance * k);
+    if weight == 1.0 { square } else { square * all / (noise_variance + (n - weight + 1.0) * above.variance) }
 }
 
 impl Sizes {
