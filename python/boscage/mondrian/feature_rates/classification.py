@@ -106,7 +106,7 @@ def learn_rates_and_maps(
         return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
     options = {"low": low, "high": high, "n_threads": n_threads}
     settings = {**settings, "seed": seed ^ TRIAL_STREAM}
-    trial = _Trial(some, (codes, row_weights), n_held, settings, options)
+    trial = _Trial(some, codes, n_held, settings, options, row_weights)
     chosen = _choose(proposals, trial)
     if len(some) < LEARN_AGAIN:
         proposals = _Proposals(some, codes, **learn)
@@ -191,13 +191,14 @@ class _Trial:
     def __init__(
         self,
         X: FloatArray,
-        targets: tuple[AnyArray, FloatArray | None],
+        codes: AnyArray,
         n_held: int,
         settings: Mapping[str, Any],
         options: Mapping[str, Any],
+        row_weights: FloatArray | None = None,
     ) -> None:
-        self._X, self._n_held = X, n_held
-        self._codes, self._row_weights = targets
+        self._X, self._codes, self._n_held = X, codes, n_held
+        self._row_weights = row_weights
         self._settings, self._options = settings, options
 
     def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> TrialResult:

@@ -100,16 +100,20 @@ def learn_rates_and_maps(
     n_threads: int,
     sample_weight: FloatArray | None = None,
 ) -> LearnedRates:
-    """Rates and maps of the features of ``X`` for a forest with these settings."""
+    """Rates and maps of the features of ``X`` for a forest with these settings.
+
+    Weights count where candidates are judged, and not in what they are.
+    """
     rows = first_by_contents(X, y, LEARNING_ROWS, seed, sample_weight)
     some, y = X[rows].astype(np.float64), y[rows]
+    row_weights = None if sample_weight is None else sample_weight[rows]
     n_held = min(HELD_OUT, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
     proposals = _Proposals(some[n_held:], y[n_held:], **learn)
     # With few rows, or with equal importances, there is nothing to choose.
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
-    trial = _Trial(some, y, n_held, settings, **learn)
+    trial = _Trial(some, y, n_held, settings, **learn, row_weights=row_weights)
     chosen = _choose(proposals, trial)
     if len(some) < LEARN_AGAIN:
         proposals = _Proposals(some, y, **learn)
@@ -218,8 +222,10 @@ class _Trial:
         high: FloatArray,
         seed: int,
         n_threads: int,
+        row_weights: FloatArray | None = None,
     ) -> None:
         self._X, self._y, self._n_held = X, y, n_held
+        self._row_weights = row_weights
         # Local noise does not change means, and leave-one-out predictions have none.
         self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
         self._low, self._high, self._n_threads = low, high, n_threads
@@ -242,6 +248,7 @@ class _Trial:
         forest.fit(
             self._X[rows],
             self._y[rows],
+            sample_weight=None if self._row_weights is None else self._row_weights[rows],
             low=self._low,
             high=self._high,
             weights=weights,
@@ -249,35 +256,48 @@ class _Trial:
             n_threads=self._n_threads,
         )
         targets = self._y[:n_held]
+        own = None if self._row_weights is None else self._row_weights[:n_held]
         if left_out:
             mean = forest.predict_mean(self._X[:n_held], n_threads=self._n_threads)
-            return log_scale_of_errors(mean, targets)
+            return log_scale_of_errors(mean, targets, own)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
-        return _by_density(GaussianMixture(*parts), targets)
+        return _by_density(GaussianMixture(*parts), targets, own)
 
 
-def log_scale_of_errors(mean: FloatArray, targets: FloatArray) -> TrialResult:
+def log_scale_of_errors(
+    mean: FloatArray, targets: FloatArray, row_weights: FloatArray | None = None
+) -> TrialResult:
     """The greatest mean log density of the errors as Student's t of any scale.
 
     It is minus the logarithm of the errors' scale, but for a constant. The squared error of some
     hundred rows says little where targets have heavy tails: a few rows decide it.
     """
+    shares = _relative(row_weights)
     largest = max(np.abs(mean - targets).max(), np.finfo(np.float64).tiny)
     squares = ((mean - targets) / largest) ** 2
-    square = max(squares.mean(), SMALLEST)
+    square = max(np.mean(shares * squares), SMALLEST)
     for _ in range(SCALE_STEPS):
         weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
-        before, square = square, max(np.mean(weights * squares), SMALLEST)
+        before, square = square, max(np.mean(shares * weights * squares), SMALLEST)
         if abs(square - before) <= ACCURACY * before:
             break
     by_row = -0.5 * (DEGREES_OF_FREEDOM + 1.0) * np.log1p(squares / (DEGREES_OF_FREEDOM * square))
+    by_row *= shares
     return TrialResult(float(np.mean(by_row) - 0.5 * np.log(square) - np.log(largest)), by_row)
 
 
-def _by_density(mixture: GaussianMixture, targets: FloatArray) -> TrialResult:
+def _relative(row_weights: FloatArray | None) -> FloatArray | float:
+    """Weights over their mean."""
+    return 1.0 if row_weights is None else row_weights / row_weights.mean()
+
+
+def _by_density(
+    mixture: GaussianMixture, targets: FloatArray, row_weights: FloatArray | None
+) -> TrialResult:
     """The mean log predictive density plus the score of the errors.
 
     The density alone has several modes, some of them with far worse means.
     """
-    error, density = log_scale_of_errors(mixture.mean, targets), mixture.logpdf(targets)
+    error = log_scale_of_errors(mixture.mean, targets, row_weights)
+    density = _relative(row_weights) * mixture.logpdf(targets)
     return TrialResult(float(np.mean(density)) + error.score, density + error.by_row)
