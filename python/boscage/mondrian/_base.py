@@ -134,8 +134,9 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            As how many rows each row counts: 0, or from 1e-12 to 1e9. None means 1. A row keeps its
-            weight. Rows of weight 0 are left out, as if they were not in `X`: they have no number.
+            As how many rows each row counts: 0, or from 1e-12 to 1e9, and not all 0. None means 1.
+            A row keeps its weight. Rows of weight 0 are left out, as if they were not in `X`: they
+            have no number.
         ids : array-like of int, str or UUID of shape (n_samples,), default=None
             Names of rows, which `forget` takes; see `row_numbers`. None numbers the rows from 0.
 
@@ -147,8 +148,8 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         ------
         ValueError
             If a parameter is out of range; if `X` holds infinity or `y` a value that is not a
-            finite number; if either has a wrong shape, or is empty; or if `ids` holds an
-            id twice.
+            finite number; if either has a wrong shape, or is empty; if a weight is refused; or if
+            `ids` holds an id twice.
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt

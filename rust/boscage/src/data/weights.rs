@@ -43,7 +43,9 @@ impl Weight {
     }
 
     pub(crate) fn float(self) -> f64 {
-        Self::UNIT.float(self.0)
+        // Nearly all are whole.
+        let is_whole = self.0 as u64 == 0;
+        if is_whole { (self.0 >> Self::BITS) as i64 as f64 } else { Self::UNIT.float(self.0) }
     }
 }
 

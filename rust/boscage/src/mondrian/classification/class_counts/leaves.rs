@@ -141,15 +141,16 @@ impl LeafCounts {
     /// What a leaf holds.
     pub(super) fn held(&self, leaf: NodeId) -> Held<'_> {
         let held = self.held[leaf.rank()];
+        if held & (MIXED | WEIGHTED) == 0 {
+            return match self.leaf_weights.get(leaf.rank()) {
+                None | Some(&Weight::NONE) => Held::One(held),
+                Some(&weight) => Held::OneWeighted(held, weight),
+            };
+        }
         if held & MIXED != 0 {
-            return Held::Several(&self.counts.lists[(held & !MIXED) as usize]);
-        }
-        if held & WEIGHTED != 0 {
-            return Held::Weighted(&self.weights.lists[(held & !WEIGHTED) as usize]);
-        }
-        match self.leaf_weights.get(leaf.rank()) {
-            None | Some(&Weight::NONE) => Held::One(held),
-            Some(&weight) => Held::OneWeighted(held, weight),
+            Held::Several(&self.counts.lists[(held & !MIXED) as usize])
+        } else {
+            Held::Weighted(&self.weights.lists[(held & !WEIGHTED) as usize])
         }
     }
 
