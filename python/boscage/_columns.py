@@ -38,10 +38,6 @@ class Column:
     labels: list[Label]
     """The categories that occur, sorted."""
 
-    def last(self, n: int) -> Column:
-        """The last rows."""
-        return Column(self.codes[-n:], self.labels)
-
     def of(self, rows: BoolArray) -> Column:
         """Some of the rows, and the categories that occur in them."""
         codes = self.codes[rows]

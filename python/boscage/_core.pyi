@@ -141,6 +141,7 @@ class _MondrianForest(_Model):
     def categories(self) -> _Categories: ...
     def set_annotation(self, text: str) -> None: ...
     def rows(self) -> NDArray[np.float64]: ...
+    def sample_weight(self) -> NDArray[np.float64] | None: ...
     def copy(self) -> Self: ...
     @property
     def nbytes(self) -> int: ...
@@ -338,6 +339,7 @@ class MondrianClassifier(_MondrianForest):
         labels: list[_Label],
         *,
         ids: NDArray[np.uint64] | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
         declared: list[_Label] | None = None,
         low: NDArray[np.float64] | None = None,
         high: NDArray[np.float64] | None = None,
@@ -355,6 +357,7 @@ class MondrianClassifier(_MondrianForest):
         labels: list[_Label],
         *,
         ids: NDArray[np.uint64] | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
     ) -> None: ...
     def predict_proba(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
     def loo_proba(
@@ -436,6 +439,7 @@ class MondrianRegressor(_MondrianForest):
         y: NDArray[np.float64],
         *,
         ids: NDArray[np.uint64] | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
         low: NDArray[np.float64] | None = None,
         high: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
@@ -451,6 +455,7 @@ class MondrianRegressor(_MondrianForest):
         y: NDArray[np.float64],
         *,
         ids: NDArray[np.uint64] | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
     ) -> None: ...
     def predict(
         self, X: _Rows, *, n_threads: int = 1
@@ -519,7 +524,11 @@ def fill_missing(
     X: _Rows, substitutes: _Substitutes, low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> NDArray[np.float64] | None: ...
 def first_by_contents(
-    X: _Rows, y: NDArray[np.float64], n: int, seed: int
+    X: _Rows,
+    y: NDArray[np.float64],
+    n: int,
+    seed: int,
+    sample_weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.uint32]: ...
 def bart_kernels(n_trees: int) -> dict[str, float]: ...
 def model_kind(data: bytes) -> str: ...

@@ -11,6 +11,7 @@ import numpy as np
 from boscage import _codes, _validation
 from boscage._chains import Chains
 from boscage._progress import progress_bar
+from boscage._row_weights import check_sample_weight
 from boscage._settings import Settings
 from boscage._types import AnyArray, Label, Rows
 
@@ -127,9 +128,7 @@ class PosteriorSampler(Chains):
             rows, columns = self._read(X, reset=is_new)
             target = self._check_target(y, len(rows))
             if "sample_weight" in more:
-                kept, more["weights"] = _validation.check_sample_weight(
-                    more.pop("sample_weight"), len(rows)
-                )
+                kept, more["weights"] = check_sample_weight(more.pop("sample_weight"), len(rows))
                 if kept is not None:
                     rows, target = rows[kept], target[kept]
                     columns = {feature: each.of(kept) for feature, each in columns.items()}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -187,35 +187,6 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
     if column.dtype.kind not in "biuUO":
         check_classification_targets(column)
     return column
-
-
-def check_sample_weight(
-    sample_weight: Any, n_rows: int
-) -> tuple[NDArray[np.bool_] | None, FloatArray | None]:
-    """Which rows have a weight above 0, and their weights; None for all rows, and if all are 1."""
-    if sample_weight is None:
-        return None, None
-    weights: FloatArray = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
-    )
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has the shape {weights.shape}; expected one weight for each of "
-            f"{n_rows} rows"
-        )
-    kept = weights > 0.0
-    if not (kept | (weights < 0.0)).any():
-        raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
-    # Those that are hardly above 0 might be 0 after they were divided by their mean.
-    wrong = (weights != 0.0) & (weights < 1e-100 * weights.max())
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"sample_weight holds {weights[row]} for row {row}; expected 0, or at least 1e-100 "
-            "times the greatest weight"
-        )
-    weights = weights[kept]
-    return None if kept.all() else kept, None if (weights == 1.0).all() else weights
 
 
 def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:

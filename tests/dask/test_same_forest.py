@@ -123,6 +123,26 @@ def test_any_partitions_and_updates_give_the_one_machine_forest(client, one):
     assert np.array_equal(predicted(collected, TEST_ROWS), predicted(one, TEST_ROWS))
 
 
+@pytest.mark.parametrize("one", [FORESTS[0], FORESTS[1], FORESTS[2]])
+def test_weights_of_rows_come_in_partitions_too(client, one):
+    one, rng = clone(one), np.random.default_rng(7)
+    is_classifier = isinstance(one, boscage.MondrianForestClassifier)
+    x, y = labelled() if is_classifier else rows_and_numbers(N_ROWS, N_FEATURES, 1, np.float64)
+    # Some partitions may have rows of weight 0 alone.
+    weights = np.where(np.arange(N_ROWS) < 60, 0.0, rng.gamma(0.7, size=N_ROWS) + 0.01)
+    one.fit(x[:200], y[:200], weights[:200])
+    X, Y, W = collections(rng, x[:200], y[:200], weights[:200])
+    forest = on_cluster(one, client).fit(X, Y, W)
+    check_same(forest, one)
+    one.partial_fit(x[200:], y[200:], sample_weight=weights[200:])
+    X, Y, W = collections(rng, x[200:], y[200:], weights[200:])
+    check_same(forest.partial_fit(X, Y, sample_weight=W), one)
+    check_same(forest.forget([0, 3]), one.forget([0, 3]))
+    W = da.from_array(np.full(N_ROWS - 200, -1.0), chunks=W.chunks)
+    with pytest.raises(ValueError, match=r"partition \d: sample_weight holds -1\.0 for row 0"):
+        forest.partial_fit(X, Y, sample_weight=W)
+
+
 def test_hyperparameters_and_what_was_learned_are_those_of_one_machine(client):
     one = clone(FORESTS[2])
     x, y = rows_and_numbers(N_ROWS, N_FEATURES, 1, np.float64)

@@ -36,22 +36,27 @@ def sharpened(proba: Array, power: Any, noise: Any) -> Array:
 
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "n_classes"), [(60, 2), (N_CHOSEN, 5)])
 def test_power_and_noise_are_the_best_for_rows_left_out(
-    predictive: Any, n: int, n_classes: int
+    predictive: Any, n: int, n_classes: int, weighted: bool
 ) -> None:
-    """With their priors: about one row's worth of a power of 1, a tenth of a row's of noise."""
+    """With their priors: about one row's worth of a power of 1, a tenth of a row's of noise.
+
+    Of the weights of rows, only the shares matter.
+    """
     rng = np.random.default_rng(12)
     x, y = data(n, n_classes=n_classes)
     y[: n // 8] = rng.integers(n_classes, size=n // 8)
-    model = make(predictive=predictive).fit(x, y)
+    weights = rng.gamma(0.7, size=n) + 0.01 if weighted else np.ones(n)
+    model = make(predictive=predictive).fit(x, y, weights)
     left_out = model.loo_predict_proba(calibrated=False)
 
     def loss(power: float, noise: Array) -> Array:
         own = sharpened(left_out, power, 0.0)[np.arange(n), y]
         mixed = (1.0 - noise[:, None]) * own + noise[:, None] / n_classes
         prior = power - 1.0 - np.log(power) - 0.1 * np.log(noise)
-        return np.asarray(prior - np.log(mixed).sum(axis=1))
+        return np.asarray(prior - (weights / weights.mean() * np.log(mixed)).sum(axis=1))
 
     def best(powers: Array, noises: Array) -> tuple[float, float, float]:
         losses = np.array([loss(power, noises) for power in powers])
@@ -68,7 +73,7 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
     assert power == pytest.approx(best_power, rel=2e-2)
     assert noise == pytest.approx(best_noise, rel=5e-2)
     assert loss(power, np.array([noise]))[0] <= least + 1e-9
-    plain = make(predictive=predictive, calibration=None).fit(x, y)
+    plain = make(predictive=predictive, calibration=None).fit(x, y, weights)
     assert (plain.calibration_power_, plain.calibration_noise_) == (1.0, 0.0)
     for calibrated, raw in (
         (model.predict_proba(3.0 * x - 1.0), plain.predict_proba(3.0 * x - 1.0)),
@@ -83,7 +88,10 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
     "settings",
     [{}, {"min_samples_split": 9}, {"lifetime": 1.5}, {"feature_weights": [1.0, 0.0] * 6}],
 )
-def test_left_out_rows_meet_the_forest_that_forgot_them(predictive: Any, settings: Any) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_left_out_rows_meet_the_forest_that_forgot_them(
+    predictive: Any, settings: Any, weighted: bool
+) -> None:
     """To the bit, in large leaves and small ones, with copies, ties and a class of one row."""
     rng = np.random.default_rng(12)
     x, y = data(160, d=12, n_classes=2)
@@ -92,7 +100,8 @@ def test_left_out_rows_meet_the_forest_that_forgot_them(predictive: Any, setting
     x[20:30] = x[20]
     x[60:110], y[60:110] = 0.1 * x[60:110], 0
     y[50] = 7
-    model = make(n_estimators=3, predictive=predictive, calibration=None, **settings).fit(x, y)
+    model = make(n_estimators=3, predictive=predictive, calibration=None, **settings)
+    model.fit(x, y, rng.gamma(0.7, size=160) + 0.01 if weighted else None)
     leaves = [tree.n_rows[tree.feature < 0].max() for tree in model.trees_]
     assert max(leaves) > 16
     found = model.loo_predict_proba()

@@ -538,3 +538,43 @@ def test_leave_one_out_is_forgetting_the_row_and_predicting_it(predictive: str) 
         np.testing.assert_allclose(loo.moments(), direct.moments(), rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(loo.cdf(z), direct.cdf(z), rtol=0, atol=1e-9)
     assert model.digest() == before
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_rows_weight_divides_its_noise(name: str) -> None:
+    """Predictions by dense algebra; the likelihood of a target is raised to the weight."""
+    x, y = data(3)
+    weights = np.random.default_rng(4).gamma(0.7, size=len(x)) + 1e-3
+    low, high = SETTINGS[name].get("low", 0.0), SETTINGS[name].get("high", 1.0)
+    lifetime = SETTINGS[name].get("lifetime", inf)
+    settings = {key: value for key, value in SETTINGS[name].items() if key not in ("low", "high")}
+    model = _core.MondrianRegressor(
+        n_estimators=N_TREES,
+        seed=1,
+        posterior="exact",
+        noise="global",
+        mu=HYPER.mu,
+        gamma1=HYPER.gamma1,
+        gamma2=HYPER.gamma2,
+        noise_variance=HYPER.noise,
+        **({"min_samples_split": 4} | settings),
+    )
+    ranges = {"low": np.full(2, low), "high": np.full(2, high)}
+    model.fit(x, y, sample_weight=weights, **ranges)
+    of_rows = replace(HYPER, noise=HYPER.noise / weights)  # type: ignore[arg-type]
+    trees, rates = trees_of(model), rates_of(low, high, 2)
+    bridges = [bp.Bridge(tree, x, y, of_rows, lifetime) for tree in trees]
+    at = queries(3, x)
+    mean, variance = model.predict(at)
+    for i, point in enumerate(at):
+        mixtures = [
+            bp.predict(tree, x, y, point, HYPER, rates, lifetime, bridge=bridge)
+            for tree, bridge in zip(trees, bridges, strict=True)
+        ]
+        expected = bp.equal_mixture(mixtures).moments()
+        assert mean[i] == pytest.approx(expected[0], rel=1e-5, abs=1e-6)
+        assert variance[i] == pytest.approx(expected[1], rel=1e-4)
+    tau = 2.0 * np.pi * HYPER.noise
+    powers = 0.5 * np.log(tau / weights) - 0.5 * weights * np.log(tau)
+    expected = [bp.posterior(tree, x, y, of_rows)[2] + powers.sum() for tree in trees]
+    assert model.log_marginal_likelihood() == pytest.approx(np.mean(expected), rel=1e-9)

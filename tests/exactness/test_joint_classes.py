@@ -97,6 +97,32 @@ def test_the_function_is_that_of_the_gaussian_process(
 
 
 @pytest.mark.parametrize(("settings", "n_classes"), CASES)
+def test_a_row_of_whole_weight_is_as_many_rows_of_the_process(
+    settings: dict[str, Any], n_classes: int
+) -> None:
+    rng = np.random.default_rng(22)
+    x, y = data(60, n_classes=n_classes, seed=1)
+    x[56:] = x[:4]
+    weights = rng.integers(1, 5, size=60)
+    model = make(n_estimators=8, **settings).fit(x, y, weights)
+    assert model.joint_weight_ > 0.2
+    at = np.concatenate([x[:10] + 0.02 * rng.normal(size=(10, 16)), rng.uniform(size=(25, 16))])
+    found = function_of(model, model.predict_proba(at), plain(model).predict_proba(at))
+    expected = reference(model, x.repeat(weights, axis=0), y.repeat(weights), at)
+    np.testing.assert_allclose(found, expected, atol=5e-4)
+    # And of rows that are left out, with all of their weight.
+    average, left_out = model.loo_predict_proba(calibrated=False), model.loo_predict_proba()
+    seen = np.minimum(average, without_noise(model, left_out)).min(axis=1) > 1e-8
+    for row in np.flatnonzero(seen)[:3].tolist():
+        found = function_of(model, left_out[[row]], average[[row]])
+        without = plain(model).forget(row)
+        rest = np.delete(np.arange(60), row).repeat(np.delete(weights, row))
+        expected = reference(without, x[rest], y[rest], x[[row]])
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert seen.sum() > 3
+
+
+@pytest.mark.parametrize(("settings", "n_classes"), CASES)
 def test_left_out_rows_meet_the_process_of_the_forest_that_forgot_them(
     settings: dict[str, Any], n_classes: int
 ) -> None:

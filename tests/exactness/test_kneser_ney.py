@@ -51,22 +51,31 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+def weights_of(kind: str, n: int) -> Array | None:
+    """Weights of rows: none, fractions and more, or all of them tiny."""
+    rng = np.random.default_rng(6)
+    shapes = {"fractions": rng.gamma(0.7, size=n) + 1e-3, "tiny": rng.uniform(0.5, 1.0, n) / n**2}
+    return shapes.get(kind)
+
+
+@pytest.mark.parametrize("kind", ["unweighted", "fractions", "tiny"])
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("d", [1, 3])
-def test_averaged_prediction_is_algorithm_5_8(name: str, d: int) -> None:
+def test_averaged_prediction_is_algorithm_5_8(name: str, d: int, kind: str) -> None:
     """Counts are those of Algorithm 5.3, predict_proba the mean over trees of Algorithm 5.8."""
     settings = {"discount": DISCOUNT, "calibration": None} | SETTINGS[name]
     x, y = data(d, d=d)
     model = MondrianForestClassifier(
         4, feature_range=(0.0, 1.0), feature_weights=None, random_state=1, **settings
     )
-    model.fit(x, y)
+    weights = weights_of(kind, len(x))
+    model.fit(x, y, weights)
     at = queries(d, x)
     gamma, rates = settings["discount"] * d, rates_of(0.0, 1.0, d)
     expected = np.zeros((len(at), N_CLASSES))
     for tree in trees_of(model):
-        counts = ikn.initialize_posterior_counts(tree, x, y, N_CLASSES)
-        np.testing.assert_array_equal(tree["counts"], counts)
+        counts = ikn.initialize_posterior_counts(tree, x, y, N_CLASSES, weights)
+        np.testing.assert_allclose(tree["counts"], counts, rtol=1e-9)
         means = ikn.posterior_means(tree, counts, gamma)
         for i, point in enumerate(at):
             expected[i] += ikn.predict(tree, counts, point, gamma, rates, means) / 4

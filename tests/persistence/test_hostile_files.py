@@ -81,6 +81,15 @@ def models() -> dict[str, Any]:
     tables: Any = [(1, ["blue", "green", "red"], [0.0, 0.5, 1.0], 0.25)]
     named.fit(places, codes, ["no", "yes"], categories=tables, substitutes=substitutes, **shared)
     found["classes, with categories"] = named
+    weights = np.resize([0.25, 1.0, 3.5, 1e-3], len(x))
+    some = _core.MondrianClassifier(n_estimators=2, seed=1)
+    some.fit(x, codes, ["no", "yes"], sample_weight=weights, **shared)
+    found["classes, with weights of rows"] = some
+    line = _core.MondrianRegressor(
+        n_estimators=2, posterior="joint", trend="linear", trend_features=[0], seed=1
+    )
+    line.fit(x, y, sample_weight=weights, **shared)
+    found["numbers, with weights of rows"] = line
     return found
 
 
@@ -95,6 +104,8 @@ MODELS = [
     "numbers, with a trend",
     "classes, with missing values",
     "classes, with categories",
+    "classes, with weights of rows",
+    "numbers, with weights of rows",
 ]
 
 
@@ -195,6 +206,20 @@ def test_the_version_is_the_oldest_that_can_hold_the_model() -> None:
     np.testing.assert_array_equal(again.maps[0][1], [0.0, 0.8, 1.0])
     at = np.vstack([x, 3.0 * x - 1.0])
     np.testing.assert_array_equal(again.predict(at), model.predict(at))
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1e-13, 2e9, np.nan, np.inf])
+def test_weights_of_rows_that_cannot_be_are_refused(weight: float) -> None:
+    model = models()["classes, with weights of rows"]
+    blob = model.to_bytes()
+    assert int.from_bytes(blob[8:12], "little") == 12
+    weights = model.sample_weight()
+    at = blob.index(weights.astype("<f8").tobytes()) + 8 * 6
+    forged = blob[:at] + np.array([weight], "<f8").tobytes() + blob[at + 8 : -CHECKSUM]
+    forged += hashlib.sha256(forged).digest()
+    message = rf"byte {at:,}, sample_weight\[6\]: expected from 1e-12 to 1e9, found"
+    with pytest.raises(ValueError, match=message):
+        type(model).from_bytes(forged)
 
 
 @pytest.mark.parametrize("name", MODELS)

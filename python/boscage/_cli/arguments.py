@@ -91,12 +91,18 @@ def _fit(commands: Any) -> None:
         help="a column of whole numbers or text by which rows can be forgotten (default: rows are"
         " numbered from 0 in their order); for --model mondrian",
     )
+    fit.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="a column of numbers above 0: as how many rows each row counts (in BART: how precise"
+        " its target is)",
+    )
     columns = fit.add_mutually_exclusive_group()
     columns.add_argument(
         "--features",
         type=readers.names,
         metavar="A,B,...",
-        help="columns to learn from (default: all but the target and the ids)",
+        help="columns to learn from (default: all but the target, the ids and the weight)",
     )
     columns.add_argument(
         "--drop", type=readers.names, metavar="A,B,...", help="columns to leave out"
@@ -217,6 +223,11 @@ def _update(commands: Any) -> None:
     _target(update)
     update.add_argument(
         "--id-column", metavar="COLUMN", help="the column of ids, if fit was given one"
+    )
+    update.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="the column of weights (default: the one that fit was given, if any)",
     )
     _output_model(update)
     _jobs(update)

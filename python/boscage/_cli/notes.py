@@ -56,11 +56,14 @@ class Notes:
         The kind of its labels, a name of `Kind` in small letters.
     id_column : str or None
         The column of ids; None if there was none, or if nothing is known.
+    weight : str or None
+        The column of weights; None if there was none, or if nothing is known.
     """
 
     target: str | None = None
     labels: str | None = None
     id_column: str | None = None
+    weight: str | None = None
 
     @classmethod
     def of(cls, model: Any) -> Notes:
@@ -68,13 +71,17 @@ class Notes:
         found = model._annotations().get(SECTION)
         if not isinstance(found, dict) or not isinstance(found.get("target"), str):
             return cls()
-        texts = {name: found.get(name) for name in ("target", "labels", "id_column")}
+        texts = {name: found.get(name) for name in cls.__dataclass_fields__}
         return cls(**{name: text for name, text in texts.items() if isinstance(text, str)})
 
     @property
     def as_annotation(self) -> dict[str, Any]:
         """The notes as a model file keeps them."""
-        return {SECTION: asdict(self)}
+        found = asdict(self)
+        if self.weight is None:
+            # As in files that were written when there were no weights.
+            del found["weight"]
+        return {SECTION: found}
 
     @property
     def kind(self) -> Kind | None:

@@ -31,7 +31,7 @@ from boscage.dask._cluster import (
 )
 from boscage.dask._partitions import assemble, check_part, layout_of, partitions, same_partitions
 from boscage.dask._shares import Share
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._base import Given, MondrianForest
 
 Self = TypeVar("Self", bound="DaskForest")
 
@@ -76,7 +76,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(self: Self, X: Any, y: Any, *, ids: Any = None) -> Self:
+    def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> Self:
         """Grow a new forest on the workers of the cluster.
 
         Parameters
@@ -85,6 +85,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             Training rows; finite numbers, or NaN for missing values.
         y : dask.array.Array, dask.dataframe.Series or DataFrame of shape (n_samples,)
             Targets, in partitions of the same lengths as those of `X`.
+        sample_weight : the same as `y`, default=None
+            As how many rows each row counts: 0, or from 1e-12 to 1e9. None means 1.
         ids : the same as `y`, default=None
             Names of rows, which `forget` takes. None numbers the rows from 0, over the partitions
             in their order.
@@ -104,7 +106,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         RuntimeError
             If a worker has another version of the library, or none, or the client is closed.
         """
-        self._fitted = self._grown(X, y, ids, None, warms_up=False)
+        self._fitted = self._grown(Given(X, y, ids, sample_weight), warms_up=False)
         return self
 
     def forget(self: Self, ids: ArrayLike) -> Self:
@@ -137,23 +139,23 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         self._fitted = self._updated(before, self._share.without, ids)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+    def _partial_fit(self, given: Given) -> None:
         template = self._template()
         template._warm_up()  # checks it
         if not hasattr(self, "_fitted"):
-            self._fitted = self._grown(X, y, ids, classes, warms_up=True)
+            self._fitted = self._grown(given, warms_up=True)
             return
         before = self._require_fitted()
         self._check_still_shared_out(template, before)
-        table = self._table(before.client, template, X, y, ids)
+        table = self._table(before.client, template, given)
         params = template.get_params(deep=False)
-        after = self._updated(before, self._share.updated, params, table, classes)
+        after = self._updated(before, self._share.updated, params, table, given.classes)
         if after.facts["is_to_learn_again"]:
             plan = self._submit(after, 0, self._share.plan_again, after.shares[0])
             after = self._updated(after, self._share.grown_again, plan, is_new=True)
         self._fitted = after
 
-    def _grown(self, X: Any, y: Any, ids: Any, classes: Any, *, warms_up: bool) -> Fitted:
+    def _grown(self, given: Given, *, warms_up: bool) -> Fitted:
         _validation.check_choice("partition", self.partition, ("trees",))
         template = self._template()
         settings = template._settings()
@@ -163,7 +165,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         model = template._new_model(settings, 0)
         trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
         workers = workers[: len(trees)]
-        table = self._table(client, template, X, y, ids)
+        table = self._table(client, template, given)
+        classes = given.classes
         seed = _validation.draw_seed(self.random_state)
         where = [
             {"workers": [worker], "allow_other_workers": True, "pure": False} for worker in workers
@@ -226,18 +229,19 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             sums = self._submit(fitted, number, add, share, *args, sums)
         return sums
 
-    def _table(
-        self, client: distributed.Client, template: MondrianForest, X: Any, y: Any, ids: Any
-    ) -> Any:
+    def _table(self, client: distributed.Client, template: MondrianForest, given: Given) -> Any:
         """All rows as one table on the cluster, after every partition was checked."""
-        parts, others = same_partitions(X, {"y": y, "ids": ids})
-        layout = layout_of(X)
+        named = {"y": given.y, "ids": given.ids, "sample_weight": given.sample_weight}
+        parts, others = same_partitions(given.X, named)
+        layout = layout_of(given.X)
         check = dask.delayed(check_part, pure=False)
-        targets, names = others["y"], others["ids"]
+        none = [None] * len(parts)
+        targets, ids = others["y"], others["ids"] or none
+        weights = others["sample_weight"] or none
         if targets is None:
             raise ValueError("y is None; expected a Dask collection of targets")
         checked = [
-            check(template, layout, part, target, None if names is None else names[number], number)
+            check(template, layout, part, target, (ids[number], weights[number]), number)
             for number, (part, target) in enumerate(zip(parts, targets, strict=True))
         ]
         table = client.compute(dask.delayed(assemble, pure=False)(checked))

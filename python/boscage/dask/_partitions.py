@@ -14,10 +14,11 @@ from sklearn.base import clone
 from boscage._columns import dense, is_text
 from boscage._estimator import Estimator
 from boscage._ids import row_numbers
-from boscage._types import AnyArray, Ids
+from boscage._row_weights import check_row_weight
+from boscage._types import AnyArray, FloatArray, Ids
 
-Part: TypeAlias = tuple[Any, AnyArray, Ids | None]
-"""Features as they came, targets and ids of some rows."""
+Part: TypeAlias = tuple[Any, AnyArray, Ids | None, FloatArray | None]
+"""Features as they came, targets, ids and weights of some rows."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,25 @@ def naming_partition(number: int) -> Iterator[None]:
         raise type(error)(f"partition {number}: {error}") from error
 
 
-def check_part(estimator: Estimator, layout: Layout, X: Any, y: Any, ids: Any, number: int) -> Part:
-    """A partition whose rows, targets and ids are all in order.
+def check_part(
+    estimator: Estimator,
+    layout: Layout,
+    X: Any,
+    y: Any,
+    others: tuple[Any, Any],
+    number: int,
+) -> Part:
+    """A partition whose rows, targets, and ids and weights if there are any, are all in order.
 
     The features stay as they are; only sparse ones are made dense.
     """
     with naming_partition(number):
         layout.check(X)
         X = dense(X)
+        ids, weights = others
         if not len(X) and not len(y):  # as filters leave behind
-            return X, np.empty(0), None if ids is None else np.empty(0, np.uint64)
+            none = None if ids is None else np.empty(0, np.uint64)
+            return X, np.empty(0), none, None if weights is None else np.empty(0)
         target = np.asarray(y)
         if target.ndim == 2 and target.shape[1] == 1:
             target = target.ravel()
@@ -133,12 +143,21 @@ def check_part(estimator: Estimator, layout: Layout, X: Any, y: Any, ids: Any, n
         checker = clone(estimator)
         rows, _ = checker._read(X, reset=True)
         checker._check_target(target, len(rows))
+        own = None if weights is None else _checked_weights(weights, len(rows))
         if ids is None:
-            return X, target, None
-        own = np.asarray(ids).ravel()
-        if len(own) != len(rows):
-            raise ValueError(f"ids has {len(own)} entries for {len(rows)} rows of X")
-        return X, target, row_numbers(own)
+            return X, target, None, own
+        names = np.asarray(ids).ravel()
+        if len(names) != len(rows):
+            raise ValueError(f"ids has {len(names)} entries for {len(rows)} rows of X")
+        return X, target, row_numbers(names), own
+
+
+def _checked_weights(weights: Any, n_rows: int) -> FloatArray:
+    """The weights of a partition, which may all be 0."""
+    own: FloatArray = np.asarray(weights, dtype=np.float64).ravel()
+    if len(own) != n_rows or own.any():
+        check_row_weight(own, n_rows)
+    return own
 
 
 def assemble(parts: Sequence[Part]) -> Part:
@@ -146,17 +165,23 @@ def assemble(parts: Sequence[Part]) -> Part:
     held = [(number, part) for number, part in enumerate(parts) if len(part[0])]
     if not held:
         raise ValueError("X has no rows: all partitions are empty")
-    first, (_, target, _) = held[0]
-    for number, (_, other, _) in held:
+    first, (_, target, *_) = held[0]
+    for number, (_, other, *_) in held:
         if other.dtype.kind != target.dtype.kind:
             raise TypeError(
                 f"partition {number}: y is of type {other.dtype}, and of type {target.dtype} in "
                 f"partition {first}"
             )
-    tables, targets, _ = zip(*(part for _, part in held), strict=True)
+    tables, targets, *_ = zip(*(part for _, part in held), strict=True)
     X = _frame(tables) if hasattr(tables[0], "columns") else np.concatenate(tables)
-    ids = [own for _, _, own in parts if own is not None]
-    return X, np.concatenate(targets), _joined(ids) if ids else None
+    ids = [own for _, _, own, _ in parts if own is not None]
+    weights = [own for *_, own in parts if own is not None]
+    return (
+        X,
+        np.concatenate(targets),
+        _joined(ids) if ids else None,
+        np.concatenate(weights) if weights else None,
+    )
 
 
 def _frame(tables: Sequence[Any]) -> Any:

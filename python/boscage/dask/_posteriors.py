@@ -110,7 +110,7 @@ def fit_posterior(
         )
     else:
         # To all workers: each needs it, and with a worker that is lost its copy is lost.
-        held = [(X, y, None), sample_weight]
+        held = [(X, y, None, None), sample_weight]
         [table, weights] = client.scatter(held, hash=False, broadcast=True)
     more: dict[str, Any] = {"sample_weight": weights} if takes_weights else {}
     more |= {"version": _shares.VERSION, "pure": False, "allow_other_workers": True}
@@ -130,7 +130,7 @@ def sample_part(
 ) -> Posterior:
     """An estimator that holds one chain or island alone."""
     _shares.check_version(version)
-    X, y, _ = table
+    X, y, *_ = table
     # A copy, since tasks in one process share the estimator.
     own = copy.copy(estimator)
     own.random_state, own.verbose = seed, 0
@@ -155,7 +155,7 @@ def _collected(
     if targets is None:
         raise ValueError("y is None; expected a Dask collection of targets")
     checked = [
-        check(estimator, layout, part, target, None, number)
+        check(estimator, layout, part, target, (None, None), number)
         for number, (part, target) in enumerate(zip(parts, targets, strict=True))
     ]
     table = client.compute(dask.delayed(assemble, pure=False)(checked))

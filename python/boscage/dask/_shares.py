@@ -20,7 +20,7 @@ from boscage import _core
 from boscage._columns import dense
 from boscage._types import AnyArray, FloatArray, Ids, Rows
 from boscage.dask._partitions import Part, naming_partition
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._base import Given, MondrianForest
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._growth import GrowthPlan, NewRows
 from boscage.mondrian.classifier import MondrianForestClassifier
@@ -67,7 +67,7 @@ def new_forest(template: MondrianForest) -> MondrianForest:
 def plan(template: MondrianForest, table: Part, classes: Any, seed: int) -> GrowthPlan:
     """Learn what the one-machine forest learns before the first cut."""
     forest = new_forest(template)
-    new, _ = forest._new_rows(*_received(table), classes)
+    new, _ = forest._new_rows(_received(table, classes))
     settings = forest._settings()
     return forest._plan(new, settings=settings, seed=seed, n_threads=forest._n_threads())
 
@@ -84,9 +84,9 @@ def aligned(array: AnyArray | None) -> AnyArray | None:
     return None if array is None else np.require(array, requirements="A")
 
 
-def _received(table: Part) -> Part:
-    X, y, ids = table
-    return X, aligned(y), aligned(ids)
+def _received(table: Part, classes: Any) -> Given:
+    X, y, ids, weights = table
+    return Given(X, aligned(y), aligned(ids), aligned(weights), classes)
 
 
 class Share:
@@ -169,7 +169,7 @@ class Share:
         """Draw some trees of a new forest."""
         check_version(version)
         forest = new_forest(template)
-        new, n_rows = forest._new_rows(*_received(table), classes)
+        new, n_rows = forest._new_rows(_received(table, classes))
         share = cls(forest, template.n_jobs)
         share._draw(growth, new, trees)
         forest._warming = forest._new_warm_up(n_rows, forest._warm_up()) if warms_up else None
@@ -191,7 +191,7 @@ class Share:
         share._forest.set_params(**params)
         forest = share._with_threads()
         forest._warm_up()  # checks it
-        forest._update(*_received(table), classes)
+        forest._update(_received(table, classes))
         return share
 
     def without(self: Self, ids: ArrayLike) -> Self:
@@ -342,9 +342,9 @@ class ClassifierShare(Share):
         """The best discount, given all votes for the rows that calibrate and that judge."""
         model = self._forest._model
         links = model.links_of_votes(list(DISCOUNTS), aligned(calibrating))
-        ids, columns = judging_rows(model)
+        ids, columns, weights = judging_rows(model)
         proba = model.proba_of_left_out_votes(ids, aligned(judging), links)
-        return best_discount(proba, columns)
+        return best_discount(proba, columns, weights)
 
     def with_discount(self, discount: float) -> ClassifierShare:
         """A share with the discount that was chosen."""

@@ -14,6 +14,7 @@ from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import ClassifierShare
+from boscage.mondrian._base import Given
 from boscage.mondrian._discount import DISCOUNTS
 
 
@@ -65,7 +66,13 @@ class MondrianForestClassifier(DaskForest):
     # -- learning ---------------------------------------------------------------------------------
 
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, *, ids: Any = None
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
     ) -> MondrianForestClassifier:
         """Add rows to the forest; the first call grows it.
 
@@ -79,6 +86,8 @@ class MondrianForestClassifier(DaskForest):
             Labels; new classes may appear at any call.
         classes : array-like, default=None
             Labels known in advance, at the first call.
+        sample_weight : the same as `y`, default=None
+            As how many rows each row counts.
         ids : the same as `y`, default=None
             Names of rows. None continues after the greatest number so far.
 
@@ -92,7 +101,7 @@ class MondrianForestClassifier(DaskForest):
             As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
             forest is then as it was.
         """
-        self._partial_fit(X, y, ids, classes)
+        self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self
 
     def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:

@@ -11,6 +11,7 @@ import boscage.mondrian
 from boscage.dask._base import DaskForest
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
+from boscage.mondrian._base import Given
 
 _NAMES = ("mu", "gamma1", "gamma2", "noise_variance", "delay", "coarse_variance", "coarse_rate")
 """The hyperparameters, in the order in which a share returns them."""
@@ -66,7 +67,9 @@ class MondrianForestRegressor(DaskForest):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def partial_fit(self, X: Any, y: Any, *, ids: Any = None) -> MondrianForestRegressor:
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None
+    ) -> MondrianForestRegressor:
         """Add rows to the forest; the first call grows it.
 
         Each call copies the shares, so that many rows at once cost less than a few at a time.
@@ -77,6 +80,8 @@ class MondrianForestRegressor(DaskForest):
             New rows.
         y : dask.array.Array, dask.dataframe.Series or DataFrame of shape (n_samples,)
             Targets; finite numbers.
+        sample_weight : the same as `y`, default=None
+            As how many rows each row counts.
         ids : the same as `y`, default=None
             Names of rows. None continues after the greatest number so far.
 
@@ -90,7 +95,7 @@ class MondrianForestRegressor(DaskForest):
             As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
             forest is then as it was.
         """
-        self._partial_fit(X, y, ids)
+        self._partial_fit(Given(X, y, ids, sample_weight))
         return self
 
     def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
+from boscage._columns import Column
 from boscage._ids import check_ids, unknown
+from boscage._row_weights import check_row_weight
 from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._categories import (
     Table,
@@ -29,6 +31,38 @@ from boscage.mondrian._warm_up import same_value
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows as a caller gives them."""
+
+    X: Any
+    y: Any
+    ids: Any
+    sample_weight: Any
+    classes: Any = None
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """The same, checked."""
+
+    rows: Rows
+    columns: dict[int, Column]
+    target: AnyArray
+    ids: Ids | None
+    weights: FloatArray | None
+
+    def of(self, kept: BoolArray) -> CheckedRows:
+        """Some of the rows."""
+        return CheckedRows(
+            self.rows[kept],
+            {feature: column.of(kept) for feature, column in self.columns.items()},
+            self.target[kept],
+            None if self.ids is None else self.ids[kept],
+            None if self.weights is None else self.weights[kept],
+        )
 
 
 class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
@@ -80,7 +114,14 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(self: Self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None) -> Self:
+    def fit(
+        self: Self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> Self:
         """Grow a new forest.
 
         Parameters
@@ -92,6 +133,10 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         y : array-like of shape (n_samples,)
             Targets: for a classifier labels (integers, strings, booleans or whole floats), for a
             regressor finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As how many rows each row counts: 0, or from 1e-12 to 1e9, and not all 0. None means 1.
+            A row keeps its weight. Rows of weight 0 are left out, as if they were not in `X`: they
+            have no number.
         ids : array-like of int, str or UUID of shape (n_samples,), default=None
             Names of rows, which `forget` takes; see `row_numbers`. None numbers the rows from 0.
 
@@ -103,24 +148,24 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         ------
         ValueError
             If a parameter is out of range; if `X` holds infinity or `y` a value that is not a
-            finite number; if either has a wrong shape, or is empty; or if `ids` holds an
-            id twice.
+            finite number; if either has a wrong shape, or is empty; if a weight is refused; or if
+            `ids` holds an id twice.
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt
             If interrupted. After any error the estimator is as it was before the call.
         """
         with self._unchanged_on_error():
-            self._fit_new(X, y, ids)
+            self._fit_new(Given(X, y, ids, sample_weight))
         return self
 
-    def _partial_fit(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+    def _partial_fit(self, given: Given) -> None:
         with self._unchanged_on_error():
             warm_up = self._warm_up()
             if self.__sklearn_is_fitted__():
-                self._update(X, y, ids, classes)
+                self._update(given)
             else:
-                self._warming = self._new_warm_up(self._fit_new(X, y, ids, classes), warm_up)
+                self._warming = self._new_warm_up(self._fit_new(given), warm_up)
         warming = self._warming
         if warming is not None and self._is_to_learn_again(warm_up):
             # The rows are recorded, whatever happens here.
@@ -183,32 +228,40 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         self._flushed()
         return self
 
-    def _fit_new(self, X: Any, y: Any, ids: Any, classes: Any = None) -> int:
+    def _fit_new(self, given: Given) -> int:
         """Grow a new forest. Returns the number of rows that came."""
         settings = self._settings()
         n_threads = self._n_threads()
-        new, n_rows = self._new_rows(X, y, ids, classes)
+        new, n_rows = self._new_rows(given)
         seed = _validation.draw_seed(self.random_state)
         self._grow(new, settings=settings, seed=seed, n_threads=n_threads)
         self._warming = None
         return n_rows
 
-    def _new_rows(self, X: Any, y: Any, ids: Any, classes: Any) -> tuple[NewRows, int]:
+    def _checked(self, given: Given, *, is_new: bool) -> CheckedRows:
+        """The rows that count, with their targets, ids and weights."""
+        rows, columns = self._read(given.X, reset=is_new)
+        target = self._check_target(given.y, len(rows))
+        ids = None if given.ids is None else check_ids(given.ids, len(rows))
+        kept, weights = check_row_weight(given.sample_weight, len(rows))
+        checked = CheckedRows(rows, columns, target, ids, None)
+        return replace(checked if kept is None else checked.of(kept), weights=weights)
+
+    def _new_rows(self, given: Given) -> tuple[NewRows, int]:
         """The rows of a new forest, checked, and the number of rows that came."""
         window = self._window()
-        rows, columns = self._read(X, reset=True)
-        target = self._check_target(y, len(rows))
-        numbers = None if ids is None else check_ids(ids, len(rows))
-        n_rows = len(rows)
+        checked = self._checked(given, is_new=True)
+        n_rows = len(checked.rows)
         if window is not None and n_rows > window:
             # Only rows inside the window determine ranges and rates.
-            if numbers is None:
-                numbers = np.arange(n_rows, dtype=np.uint64)
-            rows, target, numbers = rows[-window:], target[-window:], numbers[-window:]
-            columns = {feature: column.last(window) for feature, column in columns.items()}
-        return NewRows(rows, columns, *self._encode(target, classes, None), numbers), n_rows
+            if checked.ids is None:
+                checked = replace(checked, ids=np.arange(n_rows, dtype=np.uint64))
+            checked = checked.of(np.arange(n_rows) >= n_rows - window)
+        encoded = self._encode(checked.target, given.classes, None)
+        new = NewRows(checked.rows, checked.columns, *encoded, checked.ids, checked.weights)
+        return new, n_rows
 
-    def _update(self, X: Any, y: Any, ids: Any, classes: Any = None) -> None:
+    def _update(self, given: Given) -> None:
         """Add rows to the existing forest."""
         model = self._model
         changed = self._changed()
@@ -216,10 +269,9 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             self._settings()  # checks the changed parameters
         window = self._window()
         self._n_threads()  # checks n_jobs
-        rows, columns = self._read(X, reset=False)
-        target = self._check_target(y, len(rows))
-        numbers = None if ids is None else check_ids(ids, len(rows))
-        encoded, _ = self._encode(target, classes, model)
+        checked = self._checked(given, is_new=False)
+        rows, columns = checked.rows, checked.columns
+        encoded, _ = self._encode(checked.target, given.classes, model)
         before = tables = dict(self._tables)
         if self._warming is not None and self.categories is None:
             # Until what is learned is final, new categories get places of their own.
@@ -235,7 +287,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             self._set_tables(tables)
             if first:
                 model.set_substitutes(substitutes)
-            model.partial_fit(rows, *encoded, ids=numbers)
+            model.partial_fit(rows, *encoded, ids=checked.ids, sample_weight=checked.weights)
         except ValueError:
             if first:
                 model.set_substitutes(None)

@@ -13,16 +13,22 @@ _MAX_LEFT_OUT = 1000
 """The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
 
 
-def judging_rows(model: _core.MondrianClassifier) -> tuple[Ids, IntArray]:
-    """The ids of the rows that judge discounts, and their classes."""
+def judging_rows(model: _core.MondrianClassifier) -> tuple[Ids, IntArray, FloatArray | None]:
+    """The ids of the rows that judge discounts, their classes, and weights unless all are 1."""
     ids = model.ids
     rng = np.random.Generator(np.random.PCG64(0))
     rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
-    return ids[rows], model.targets()[rows].astype(np.int64)
+    weights = model.sample_weight()
+    return (
+        ids[rows],
+        model.targets()[rows].astype(np.int64),
+        None if weights is None else weights[rows],
+    )
 
 
-def best_discount(proba: FloatArray, columns: IntArray) -> float:
+def best_discount(proba: FloatArray, columns: IntArray, weights: FloatArray | None) -> float:
     """The candidate with the least log loss of left-out rows, given their probabilities."""
     chosen = proba[:, np.arange(len(columns)), columns]
-    score = np.log(np.maximum(chosen, np.finfo(np.float64).tiny)).mean(axis=1)
+    by_row = np.log(np.maximum(chosen, np.finfo(np.float64).tiny))
+    score = np.average(by_row, axis=1, weights=weights)
     return DISCOUNTS[int(np.argmax(score))]

@@ -42,6 +42,8 @@ class NewRows:
     extra: dict[str, Any]
     """Keyword arguments that belong to the targets, such as the classes."""
     ids: Ids | None
+    weights: FloatArray | None
+    """As how many rows each row counts; None if all count as one."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ class GrowingForest(Estimator):
             maps = _validation.check_maps(self.feature_maps, rows.shape[1])
         if self._learns_rates():
             options = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
+            options["sample_weight"] = new.weights
             learned = self._learn_rates(complete, encoded[0], settings=settings, **options)
             settings = self._choose_settings(
                 complete, encoded[0], learned, settings=settings, **options
@@ -205,6 +208,7 @@ class GrowingForest(Estimator):
                 *new.encoded,
                 **extra,
                 ids=new.ids,
+                sample_weight=new.weights,
                 low=plan.low,
                 high=plan.high,
                 weights=plan.weights,

@@ -150,6 +150,7 @@ class MergingForest(StoredForest):
             *encoded,
             **extra,
             ids=own.ids,
+            sample_weight=own.sample_weight(),
             low=theirs.low,
             high=theirs.high,
             weights=theirs.weights,

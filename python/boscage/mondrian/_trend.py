@@ -45,10 +45,12 @@ def choose_trend(
     high: FloatArray,
     seed: int,
     n_threads: int,
+    sample_weight: FloatArray | None = None,
 ) -> list[int]:
     """Choose the features of the trend of a forest with these settings and rates."""
-    chosen = first_by_contents(X, y, MAX_ROWS, seed)
+    chosen = first_by_contents(X, y, MAX_ROWS, seed, sample_weight)
     some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
+    row_weights = None if sample_weight is None else sample_weight[chosen]
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
         return []
     trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global"}
@@ -63,6 +65,7 @@ def choose_trend(
         forest.fit(
             some[rows],
             targets[rows],
+            sample_weight=None if row_weights is None else row_weights[rows],
             low=low,
             high=high,
             weights=learned.weights,
@@ -70,7 +73,8 @@ def choose_trend(
             n_threads=n_threads,
         )
         mean = forest.predict_mean(some[block], n_threads=n_threads)
-        return score_of_errors(mean, targets[block]).score
+        of_block = None if row_weights is None else row_weights[block]
+        return score_of_errors(mean, targets[block], of_block).score
 
     def gain(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
         return score(rows, block, features) - score(rows, block, [])

@@ -72,7 +72,8 @@ class WarmingForest(GrowingForest):
         """The rows of the model, as those of a new one."""
         rows = self._model.rows()
         columns = read_back(rows, self._tables)
-        return NewRows(rows, columns, *self._stored(self._model), self._model.ids)
+        model = self._model
+        return NewRows(rows, columns, *self._stored(model), model.ids, model.sample_weight())
 
     def _new_warm_up(self, n_rows: int, warm_up: int) -> WarmUp | None:
         """How far the warm-up has come when all is learned from `n_rows`."""

@@ -15,7 +15,7 @@ from boscage._prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.explain._link import close_gap, through_link
 from boscage.explain.contributions import Contributions
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._base import Given, MondrianForest
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
@@ -256,6 +256,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         X: Any,
         y: ArrayLike,
         classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
     ) -> MondrianForestClassifier:
@@ -276,6 +277,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         classes : array-like, default=None
             Labels known in advance, at the first call. They have columns in `predict_proba` from
             the start.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As how many rows each row counts; see `fit`.
         ids : array-like of int, str or UUID of shape (n_samples,), default=None
             Names of rows, which `forget` takes; see `row_numbers`. None continues after the
             greatest number so far.
@@ -287,15 +290,15 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         Raises
         ------
         ValueError
-            If `X`, `y`, `classes` or `ids` is refused (see `fit`), a row number is in use, or a
-            parameter changed that needs a new `fit`.
+            If `X`, `y`, `classes`, `sample_weight` or `ids` is refused (see `fit`), a row number is
+            in use, or a parameter changed that needs a new `fit`.
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt
             If interrupted. The first call then leaves the estimator as it was; a later call has
             recorded all rows.
         """
-        self._partial_fit(X, y, ids, classes)
+        self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self
 
     def _settings(self) -> dict[str, Any]:
@@ -374,7 +377,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
         if not self._selects_discount(model):
             return
-        ids, columns = judging_rows(model)
+        ids, columns, weights = judging_rows(model)
         with self._progress("choosing the discount") as progress:
             proba = model.loo_proba(
                 ids,
@@ -383,7 +386,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
                 n_threads=n_threads,
                 progress=progress,
             )
-        model.set_discount(best_discount(proba, columns))
+        model.set_discount(best_discount(proba, columns, weights))
 
     def _selects_discount(self, model: _core.MondrianClassifier) -> bool:
         return isinstance(self.discount, str) and model.n_rows > 1
@@ -412,7 +415,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
 
     def _class_counts(self) -> AnyArray:
         codes: AnyArray = self._model.targets()
-        return np.bincount(codes, minlength=self.n_classes_)
+        weights = self._model.sample_weight()
+        if weights is None:
+            return np.bincount(codes, minlength=self.n_classes_)
+        # Rounded once, whatever the order of the rows.
+        return np.array([math.fsum(weights[codes == code]) for code in range(self.n_classes_)])
 
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
         names = self.classes_

@@ -15,6 +15,7 @@ from boscage._prediction import DistributionalRegressor
 from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
 from boscage.explain.contributions import Contributions
+from boscage.mondrian._base import Given
 from boscage.mondrian._regression import RegressionForest
 
 
@@ -258,7 +259,12 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     # -- learning ---------------------------------------------------------------------------------
 
     def partial_fit(
-        self, X: Any, y: ArrayLike, *, ids: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
     ) -> MondrianForestRegressor:
         """Add one or more rows to the forest; the first call grows it.
 
@@ -274,6 +280,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
             New rows; finite numbers, or NaN for missing values.
         y : array-like of shape (n_samples,)
             Targets; finite numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As how many rows each row counts; see `fit`.
         ids : array-like of int, str or UUID of shape (n_samples,), default=None
             Names of rows, which `forget` takes; see `row_numbers`. None continues after the
             greatest number so far.
@@ -285,15 +293,15 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         Raises
         ------
         ValueError
-            If `X`, `y` or `ids` is refused (see `fit`), a row number is in use, or a parameter
-            changed that needs a new `fit`.
+            If `X`, `y`, `sample_weight` or `ids` is refused (see `fit`), a row number is in use, or
+            a parameter changed that needs a new `fit`.
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt
             If interrupted. The first call then leaves the estimator as it was; a later call has
             recorded all rows.
         """
-        self._partial_fit(X, y, ids)
+        self._partial_fit(Given(X, y, ids, sample_weight))
         return self
 
     # -- prediction -------------------------------------------------------------------------------

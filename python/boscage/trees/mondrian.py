@@ -33,8 +33,9 @@ class MondrianTree(ArrayTree):
         The bounding box of the node's rows.
     n_rows : ndarray of int64, shape (n_nodes,)
         Number of training rows in the node.
-    counts : ndarray of int64, shape (n_nodes, n_classes), or None
-        Of a classification tree: the customers c_jk of Algorithm 5.3, by class.
+    counts : ndarray of int64 or float64, shape (n_nodes, n_classes), or None
+        Of a classification tree: the customers c_jk of Algorithm 5.3, by class; real numbers if
+        rows have weights.
     mean, variance : ndarray of float64, shape (n_nodes,), or None
         Of a regression tree: the posterior mean and variance of the node's mean.
     feature_names : sequence of str or None
@@ -47,7 +48,7 @@ class MondrianTree(ArrayTree):
     lower: FloatArray
     upper: FloatArray
     n_rows: IntArray
-    counts: IntArray | None = None
+    counts: IntArray | FloatArray | None = None
     mean: FloatArray | None = None
     variance: FloatArray | None = None
     class_names: Names | None = None

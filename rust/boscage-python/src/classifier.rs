@@ -86,7 +86,7 @@ impl MondrianClassifier {
         Ok(Self { settings, classification, model: None })
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None, declared=None, low=None, high=None, weights=None, maps=None, substitutes=None, categories=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None, sample_weight=None, declared=None, low=None, high=None, weights=None, maps=None, substitutes=None, categories=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
@@ -94,6 +94,7 @@ impl MondrianClassifier {
         codes: PyReadonlyArray1<'_, u32>,
         labels: Vec<Bound<'_, PyAny>>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         declared: Option<Vec<Bound<'_, PyAny>>>,
         low: Option<Vec<f64>>,
         high: Option<Vec<f64>>,
@@ -109,12 +110,13 @@ impl MondrianClassifier {
         let labels = arrays::labels(&labels)?;
         let declared = arrays::labels(&declared.unwrap_or_default())?;
         let ids = optional("ids", ids.as_ref())?;
+        let row_weights = optional("sample_weight", sample_weight.as_ref())?;
         let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
         let domain = with_substitutes(domain, substitutes)?;
         let domain = with_categories(domain, categories)?;
         let (settings, classification) = (self.settings.clone(), self.classification.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
-            let batch = Batch { rows, ids };
+            let batch = Batch { rows, ids, weights: row_weights };
             boscage::MondrianClassifier::fit(
                 settings,
                 classification,
@@ -129,7 +131,7 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    #[pyo3(signature = (X, codes, labels, *, ids=None))]
+    #[pyo3(signature = (X, codes, labels, *, ids=None, sample_weight=None))]
     fn partial_fit(
         &mut self,
         py: Python<'_>,
@@ -137,13 +139,15 @@ impl MondrianClassifier {
         codes: PyReadonlyArray1<'_, u32>,
         labels: Vec<Bound<'_, PyAny>>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<()> {
         let rows = X.rows_with_missing()?;
         let codes = slice("y", &codes)?;
         let labels = arrays::labels(&labels)?;
         let ids = optional("ids", ids.as_ref())?;
+        let weights = optional("sample_weight", sample_weight.as_ref())?;
         let model = self.model_mut()?;
-        gate::brief(py, || model.partial_fit(Batch { rows, ids }, (codes, &labels)))
+        gate::brief(py, || model.partial_fit(Batch { rows, ids, weights }, (codes, &labels)))
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
@@ -311,6 +315,9 @@ impl MondrianClassifier {
         let exported = py.detach(|| model.trees());
         let n_classes = model.classes().len();
         trees::dictionaries(py, exported, model.domain().n_features(), |dict, values, n| {
+            if model.row_weights().is_some() {
+                return dict.set_item("counts", matrix(py, values, n, n_classes)?);
+            }
             let counts = values.iter().map(|&count| count as i64).collect();
             dict.set_item("counts", matrix(py, counts, n, n_classes)?)
         })

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{Matrix, slice, vector};
+use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
 
@@ -59,6 +59,7 @@ pub(crate) fn candidate_rates<'py>(
 
 /// The numbers of the first rows in a random order that only the rows' contents and the seed determine.
 #[pyfunction]
+#[pyo3(signature = (X, y, n, seed, sample_weight=None))]
 #[allow(non_snake_case)]
 pub(crate) fn first_by_contents<'py>(
     py: Python<'py>,
@@ -66,9 +67,11 @@ pub(crate) fn first_by_contents<'py>(
     y: PyReadonlyArray1<'py, f64>,
     n: usize,
     seed: u64,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let rows = X.rows_with_missing()?;
     let y = slice("y", &y)?;
-    let first = gate::brief(py, || boscage::first_by_contents(rows, y, n, seed))?;
+    let weights = optional("sample_weight", sample_weight.as_ref())?;
+    let first = gate::brief(py, || boscage::first_by_contents(rows, (y, weights), n, seed))?;
     Ok(vector(py, first))
 }

@@ -150,13 +150,14 @@ impl MondrianRegressor {
         Ok(Self { settings, regression, model: None })
     }
 
-    #[pyo3(signature = (X, y, *, ids=None, low=None, high=None, weights=None, maps=None, substitutes=None, categories=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, *, ids=None, sample_weight=None, low=None, high=None, weights=None, maps=None, substitutes=None, categories=None, n_threads=1, progress=None))]
     fn fit(
         &mut self,
         py: Python<'_>,
         X: Matrix<'_>,
         y: PyReadonlyArray1<'_, f64>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
         low: Option<Vec<f64>>,
         high: Option<Vec<f64>>,
         weights: Option<Vec<f64>>,
@@ -169,30 +170,40 @@ impl MondrianRegressor {
         let rows = X.rows_with_missing()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
+        let row_weights = optional("sample_weight", sample_weight.as_ref())?;
         let domain = feature_rates::mapped(domain(rows, low, high, weights)?, maps)?;
         let domain = with_substitutes(domain, substitutes)?;
         let domain = with_categories(domain, categories)?;
         let (settings, regression) = (self.settings.clone(), self.regression.clone());
         let model = gate::run(py, n_threads, progress.as_ref(), |run| {
-            boscage::MondrianRegressor::fit(settings, regression, domain, Batch { rows, ids }, y, run)
+            boscage::MondrianRegressor::fit(
+                settings,
+                regression,
+                domain,
+                Batch { rows, ids, weights: row_weights },
+                y,
+                run,
+            )
         })?;
         self.model = Some(model);
         Ok(())
     }
 
-    #[pyo3(signature = (X, y, *, ids=None))]
+    #[pyo3(signature = (X, y, *, ids=None, sample_weight=None))]
     fn partial_fit(
         &mut self,
         py: Python<'_>,
         X: Matrix<'_>,
         y: PyReadonlyArray1<'_, f64>,
         ids: Option<PyReadonlyArray1<'_, u64>>,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<()> {
         let rows = X.rows_with_missing()?;
         let y = slice("y", &y)?;
         let ids = optional("ids", ids.as_ref())?;
+        let weights = optional("sample_weight", sample_weight.as_ref())?;
         let model = self.model_mut()?;
-        gate::brief(py, || model.partial_fit(Batch { rows, ids }, y))
+        gate::brief(py, || model.partial_fit(Batch { rows, ids, weights }, y))
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]

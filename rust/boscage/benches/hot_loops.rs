@@ -43,7 +43,7 @@ impl Data {
         let settings = MondrianSettings { n_estimators, predictive, ..MondrianSettings::default() };
         let domain =
             Domain::new(vec![0.0; N_FEATURES], vec![1.0; N_FEATURES], None).expect("ranges are valid");
-        let batch = Batch { rows: self.rows(), ids: None };
+        let batch = Batch { rows: self.rows(), ids: None, weights: None };
         let targets = (&self.classes[..], &self.labels[..]);
         // Loops over trees alone are measured.
         let classification =
@@ -56,7 +56,7 @@ impl Data {
         let settings = MondrianSettings { n_estimators, predictive, ..MondrianSettings::default() };
         let domain =
             Domain::new(vec![0.0; N_FEATURES], vec![1.0; N_FEATURES], None).expect("ranges are valid");
-        let batch = Batch { rows: self.rows(), ids: None };
+        let batch = Batch { rows: self.rows(), ids: None, weights: None };
         MondrianRegressor::fit(
             settings,
             RegressionSettings::default(),
@@ -89,7 +89,7 @@ fn insert_a_row(bencher: Bencher) {
             for (row, class) in new.x[from..].chunks(N_FEATURES).zip(&new.classes[1000..]) {
                 let rows = Rows::from_f64(row, N_FEATURES).expect("rows are finite");
                 forest
-                    .partial_fit(Batch { rows, ids: None }, (&[*class], &new.labels))
+                    .partial_fit(Batch { rows, ids: None, weights: None }, (&[*class], &new.labels))
                     .expect("the row is valid");
                 forest.flush(&Run::default()).expect("the control never stops");
             }

@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], None)?;
 
     let rows = |from: usize, to: usize| Rows::from_f64(&x[2 * from..2 * to], 2);
-    let batch = |from, to| Ok(Batch { rows: rows(from, to)?, ids: None });
+    let batch = |from, to| Ok(Batch { rows: rows(from, to)?, ids: None, weights: None });
     let mut forest = MondrianClassifier::fit(
         settings.clone(),
         ClassificationSettings::default(),

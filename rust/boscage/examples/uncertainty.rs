@@ -18,7 +18,7 @@ fn main() -> Result<()> {
         settings,
         RegressionSettings::default(),
         Domain::of_rows(rows, None)?,
-        Batch { rows, ids: None },
+        Batch { rows, ids: None, weights: None },
         &y,
         &run,
     )?;

@@ -123,6 +123,17 @@ pub(crate) fn check_repeats(weights: &[f64], n_rows: usize) -> Result<()> {
     check_each_weight(weights, n_rows, "from 1e-100 to 1e15", |w| (1e-100..=1e15).contains(&w))
 }
 
+/// What a weight of rows that come and go must be.
+pub(crate) const ROW_WEIGHT: &str = "from 1e-12 to 1e9";
+
+/// Checks weights of rows that come and go, as [`check_weights`] does.
+///
+/// # Errors
+/// As [`check_weights`], and for a weight that is not from 1e-12 to 1e9.
+pub(crate) fn check_row_weights(weights: &[f64], n_rows: usize) -> Result<()> {
+    check_each_weight(weights, n_rows, ROW_WEIGHT, |w| (1e-12..=1e9).contains(&w))
+}
+
 fn check_each_weight(
     weights: &[f64],
     n_rows: usize,

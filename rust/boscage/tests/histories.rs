@@ -13,6 +13,7 @@ use proptest::prelude::*;
 struct Row {
     x: [f64; 2],
     class: u32,
+    weight: f64,
 }
 
 fn row() -> impl Strategy<Value = Row> {
@@ -21,7 +22,14 @@ fn row() -> impl Strategy<Value = Row> {
         2 => -1.0..1.0f64,
         1 => -40.0..40.0f64,
     ];
-    ([value.clone(), value], 0u32..3).prop_map(|(x, class)| Row { x, class })
+    let weight = prop_oneof![
+        3 => Just(1.0),
+        2 => (1u8..5).prop_map(f64::from),
+        3 => 0.0..2.0f64,
+        1 => Just(1e-7),
+    ];
+    let weight = weight.prop_map(|weight| weight.max(1e-12));
+    ([value.clone(), value], 0u32..3, weight).prop_map(|(x, class, weight)| Row { x, class, weight })
 }
 
 #[derive(Debug, Clone)]
@@ -31,6 +39,7 @@ struct Setting {
     min_samples_split: usize,
     predictive: Predictive,
     mapped: bool,
+    weighs: bool,
 }
 
 fn setting() -> impl Strategy<Value = Setting> {
@@ -40,13 +49,15 @@ fn setting() -> impl Strategy<Value = Setting> {
         prop_oneof![Just(2usize), Just(5)],
         prop_oneof![Just(Predictive::Averaged), Just(Predictive::Realised)],
         any::<bool>(),
+        any::<bool>(),
     )
-        .prop_map(|(seed, lifetime, min_samples_split, predictive, mapped)| Setting {
+        .prop_map(|(seed, lifetime, min_samples_split, predictive, mapped, weighs)| Setting {
             seed,
             lifetime,
             min_samples_split,
             predictive,
             mapped,
+            weighs,
         })
 }
 
@@ -57,6 +68,7 @@ struct Data {
     codes: Vec<u32>,
     y: Vec<f64>,
     ids: Vec<u64>,
+    weights: Vec<f64>,
 }
 
 fn data(rows: &[Row], which: &[usize]) -> Data {
@@ -65,6 +77,7 @@ fn data(rows: &[Row], which: &[usize]) -> Data {
         codes: which.iter().map(|&i| rows[i].class).collect(),
         y: which.iter().map(|&i| rows[i].x[0] + f64::from(rows[i].class)).collect(),
         ids: which.iter().map(|&i| i as u64).collect(),
+        weights: which.iter().map(|&i| rows[i].weight).collect(),
     }
 }
 
@@ -90,8 +103,9 @@ fn domain(setting: &Setting) -> Domain {
 }
 
 fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClassifier {
-    let Data { x, codes, ids, .. } = data(rows, which);
-    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+    let Data { x, codes, ids, weights, .. } = data(rows, which);
+    let weights = setting.weighs.then_some(&weights[..]);
+    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
     let run = Run::default();
     let classification = ClassificationSettings { discount: 20.0, ..ClassificationSettings::default() };
     let targets = (&codes[..], &LABELS[..]);
@@ -100,8 +114,9 @@ fn classifier(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianClass
 }
 
 fn regressor(setting: &Setting, rows: &[Row], which: &[usize]) -> MondrianRegressor {
-    let Data { x, y, ids, .. } = data(rows, which);
-    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+    let Data { x, y, ids, weights, .. } = data(rows, which);
+    let weights = setting.weighs.then_some(&weights[..]);
+    let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
     let regression = RegressionSettings { noise: Noise::Local, ..RegressionSettings::default() };
     MondrianRegressor::fit(settings(setting), regression, domain(setting), batch, &y, &Run::default())
         .unwrap()
@@ -131,8 +146,9 @@ proptest! {
         let start = (n / 2).max(1);
         let mut forest = classifier(&setting, &rows, &turned[..start]);
         for (i, part) in turned[start..].chunks(batch).enumerate() {
-            let Data { x, codes, ids, .. } = data(&rows, part);
-            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+            let Data { x, codes, ids, weights, .. } = data(&rows, part);
+            let weights = setting.weighs.then_some(&weights[..]);
+            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
             forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
             prop_assert!(forest.n_pending() >= part.len());
             if i % flush == 0 {
@@ -186,8 +202,9 @@ proptest! {
         let backwards: Vec<usize> = (0..n).rev().collect();
         let mut forest = regressor(&setting, &rows, &backwards[..1]);
         for part in backwards[1..].chunks(3) {
-            let Data { x, y, ids, .. } = data(&rows, part);
-            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+            let Data { x, y, ids, weights, .. } = data(&rows, part);
+            let weights = setting.weighs.then_some(&weights[..]);
+            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
             forest.partial_fit(batch, &y).unwrap();
             if flushes {
                 forest.flush(&Run::default()).unwrap();
@@ -271,8 +288,9 @@ proptest! {
             let out: Vec<usize> = (0..rows.len()).filter(|i| !held.contains(i)).collect();
             if comes && !out.is_empty() {
                 let new = out[at.index(out.len())];
-                let Data { x, codes, ids, .. } = data(&rows, &[new]);
-                let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids) };
+                let Data { x, codes, ids, weights, .. } = data(&rows, &[new]);
+                let weights = setting.weighs.then_some(&weights[..]);
+                let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights };
                 forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
                 held.push(new);
             } else if !comes && !held.is_empty() {
@@ -292,8 +310,12 @@ proptest! {
         forest.keep_newest(window);
         prop_assert_eq!(copy.digest(), classifier(&setting, &rows, &held).digest());
         prop_assert_eq!(again.digest(), copy.digest());
-        let newest = &held[held.len().saturating_sub(window)..];
-        prop_assert_eq!(forest.digest(), classifier(&setting, &rows, newest).digest());
+        let newest = classifier(&setting, &rows, &held[held.len().saturating_sub(window)..]);
+        prop_assert_eq!(forest.digest(), newest.digest());
+        let probes = probes();
+        let probes = Rows::from_f64(&probes, 2).unwrap();
+        prop_assert_eq!(again.predict_proba(probes, &one), copy.predict_proba(probes, &one));
+        prop_assert_eq!(forest.predict_proba(probes, &one), newest.predict_proba(probes, &one));
     }
 
     /// Nodes grow past the size at which they store boxes, and shrink below it again. Boxes have many
@@ -322,7 +344,7 @@ proptest! {
         };
         let fit = |of: &[usize]| {
             let (x, codes, ids) = part(of);
-            let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
+            let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids), weights: None };
             let targets: (&[u32], &[Label]) = (&codes, &LABELS);
             MondrianClassifier::fit(settings(), classification.clone(), domain(), batch, targets, &LABELS, &one).unwrap()
         };
@@ -337,7 +359,7 @@ proptest! {
             let predictive = if i + 1 == boxless { Predictive::Realised } else { Predictive::Averaged };
             forest.set_predictive(predictive);
             let (x, codes, ids) = part(part_of);
-            let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids) };
+            let batch = Batch { rows: Rows::from_f64(&x, D).unwrap(), ids: Some(&ids), weights: None };
             forest.partial_fit(batch, (&codes, &LABELS)).unwrap();
             if flushes {
                 forest.flush(&one).unwrap();
@@ -353,6 +375,67 @@ proptest! {
         forest.check().unwrap();
         prop_assert_eq!(forest.digest(), rest.digest());
         prop_assert_eq!(forest.predict_proba(points, &one), rest.predict_proba(points, &one));
+    }
+
+    /// A row of a whole weight is as many rows, whatever came and left.
+    #[test]
+    fn whole_weights_are_repeated_rows(
+        setting in setting(),
+        rows in prop::collection::vec((row(), 1usize..4), 3..30),
+        steps in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..30),
+    ) {
+        let one = Run::default();
+        let times = |i: usize| rows[i].1;
+        let rows: Vec<Row> =
+            rows.iter().map(|(row, times)| Row { weight: *times as f64, ..row.clone() }).collect();
+        let setting = Setting { weighs: true, ..setting };
+        let copies = |which: &[usize]| {
+            let all = which.iter().flat_map(|&i| (0..times(i)).map(move |k| (i, (4 * i + k) as u64)));
+            let (which, ids): (Vec<usize>, Vec<u64>) = all.unzip();
+            Data { ids, ..data(&rows, &which) }
+        };
+        let fitted = |which: &[usize]| {
+            let Data { x, codes, ids, .. } = copies(which);
+            let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights: None };
+            let classification = ClassificationSettings {
+                discount: 20.0, calibration: Calibration::None, ..ClassificationSettings::default()
+            };
+            let targets = (&codes[..], &LABELS[..]);
+            MondrianClassifier::fit(
+                settings(&setting), classification, domain(&setting), batch, targets, &[], &one,
+            ).unwrap()
+        };
+        let mut held = vec![0, 1];
+        let mut once = classifier(&setting, &rows, &held);
+        once.set_posterior(ClassPosterior::KneserNey, Calibration::None).unwrap();
+        let mut often = fitted(&held);
+        let probes = probes();
+        let probes = Rows::from_f64(&probes, 2).unwrap();
+        for (at, comes) in steps {
+            let out: Vec<usize> = (0..rows.len()).filter(|i| !held.contains(i)).collect();
+            if comes && !out.is_empty() {
+                let new = [out[at.index(out.len())]];
+                let Data { x, codes, ids, weights, .. } = data(&rows, &new);
+                let x = Rows::from_f64(&x, 2).unwrap();
+                let batch = Batch { rows: x, ids: Some(&ids), weights: Some(&weights) };
+                once.partial_fit(batch, (&codes, &LABELS)).unwrap();
+                let Data { x, codes, ids, .. } = copies(&new);
+                let batch = Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: Some(&ids), weights: None };
+                often.partial_fit(batch, (&codes, &LABELS)).unwrap();
+                held.push(new[0]);
+            } else if !comes && held.len() > 1 {
+                let gone = held.remove(at.index(held.len()));
+                once.forget(&[gone as u64]).unwrap();
+                often.forget(&copies(&[gone]).ids).unwrap();
+            }
+            prop_assert_eq!(once.predict_proba(probes, &one), often.predict_proba(probes, &one));
+        }
+        let values = |forest: &MondrianClassifier| -> Vec<Vec<f64>> {
+            forest.trees().into_iter().map(|tree| tree.values).collect()
+        };
+        prop_assert_eq!(values(&once), values(&often));
+        prop_assert_eq!(once.predict_uncertainty(probes, &one), often.predict_uncertainty(probes, &one));
+        prop_assert_eq!(once.split_gains(&one), often.split_gains(&one));
     }
 
     /// A leave-one-out prediction equals removing the row, predicting, and inserting it again.

@@ -14,11 +14,18 @@ from .arrays import Array, Tree, is_leaf, leaves, parent_time, path, root
 from .mondrian_boxes import branch_rate, extend_at_random
 
 
-def initialize_posterior_counts(tree: Tree, points: Array, codes: Array, n_classes: int) -> Array:
-    """Algorithm 5.3 at every leaf: customers c_jk; tables are min(c_jk, 1)."""
-    c = np.zeros((len(tree["parent"]), n_classes), dtype=np.int64)
-    for x, code in zip(np.asarray(points, dtype=np.float64), codes, strict=True):
-        c[path(tree, x)[-1], code] += 1
+def initialize_posterior_counts(
+    tree: Tree, points: Array, codes: Array, n_classes: int, weights: Array | None = None
+) -> Array:
+    """Algorithm 5.3 at every leaf: customers c_jk; tables are min(c_jk, 1).
+
+    A row of weight w is w customers.
+    """
+    if weights is None:
+        weights = np.ones(len(codes), dtype=np.int64)
+    c = np.zeros((len(tree["parent"]), n_classes), dtype=weights.dtype)
+    for x, code, weight in zip(np.asarray(points, dtype=np.float64), codes, weights, strict=True):
+        c[path(tree, x)[-1], code] += weight
     for leaf in leaves(tree):
         j = leaf
         while True:

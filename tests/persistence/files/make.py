@@ -151,6 +151,20 @@ def weighted(kind: Any, **params: Any) -> Callable[[Data], Any]:
     return make
 
 
+def weighted_forest(kind: Any, **params: Any) -> Callable[[Data], Any]:
+    """Return a forest of rows with weights, of which some came later and some have left."""
+
+    def make(data: Data) -> Any:
+        weights = np.resize([0.25, 1.0, 0.0, 3.5, 1e-3], len(data.x))
+        model = kind(3, random_state=7, feature_weights=None, warm_up=0, **params)
+        half = len(data.x) // 2
+        model.partial_fit(data.x[:half], data.y[:half], sample_weight=weights[:half])
+        model.partial_fit(data.x[half:], data.y[half:], sample_weight=weights[half:])
+        return model.forget(model.ids_[5:9])
+
+    return make
+
+
 def unknown_prior(kind: Any, **params: Any) -> Callable[[Data], Any]:
     """Return trees under a prior of the user's own, which only Rust offers."""
 
@@ -209,6 +223,16 @@ def mondrian() -> dict[str, Recipe]:
         "regressor-missing-history": (
             Data(dtype="float64", missing=True),
             with_history(numbers, feature_maps=BENT, substitutes=FILLED, **UNIT),
+        ),
+        "classifier-row-weights": (ints, weighted_forest(classes, **UNIT)),
+        "classifier-joint-row-weights": (
+            Data("str", n=90, missing=True, categories=True),
+            weighted_forest(classes, posterior="joint", **UNIT),
+        ),
+        "regressor-row-weights": (Data(), weighted_forest(numbers, **UNIT)),
+        "regressor-trend-row-weights": (
+            Data(dtype="float64"),
+            weighted_forest(numbers, trend="linear", **UNIT),
         ),
         "classifier-categories": (
             Data("str", missing=True, categories=True),

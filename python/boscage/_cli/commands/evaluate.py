@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
     notes = Notes.of(model)
     target = notes.check_target(args.model, args.target)
     source = Source(args.table, args.delimiter)
-    others = columns.target_and_ids(source, target, None)
+    others = columns.not_features(source, target)
     features = columns.find(model, source, args.features, others)
     labels = KnownLabels(model, notes.kind, target)
     score: Score = ClassScore(model) if models.is_classifier(model) else NumberScore(model)

@@ -10,6 +10,7 @@ sets the ranges, the categories and the kind of labels. The other models need al
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -131,7 +132,7 @@ def run(args: argparse.Namespace) -> None:
             f" --drop {args.id_column}"
         )
     source = Source(args.table, args.delimiter)
-    others = columns.target_and_ids(source, args.target, args.id_column)
+    others = columns.not_features(source, args.target, args.id_column, args.weight)
     features = _features(source, args, others)
     check_named(source, args.categorical, features)
     chunks = source.chunks([*features, *others], args.chunk_rows)
@@ -143,7 +144,7 @@ def run(args: argparse.Namespace) -> None:
     survey.add(first)
     learn = _learn_by_chunks if is_online else _learn_at_once
     model, plan = learn(args, given, source, survey, chain([first], chunks))
-    notes = Notes(args.target, plan.kind.name.lower(), args.id_column)
+    notes = Notes(args.target, plan.kind.name.lower(), args.id_column, args.weight)
     models.save(model, output, notes)
     if categories.columns:
         sizes = ", ".join(f"{name} ({size})" for name, size in categories.sizes().items())
@@ -195,7 +196,8 @@ def _learn_by_chunks(
         for chunk in chain([first], rest):
             y = labels.read(plan.kind, chunk, args.target)
             X = survey.table(chunk)
-            columns.learn(model, chunk, X, y, args.id_column, is_all=second is None)
+            by = args.id_column, args.weight
+            columns.learn(model, chunk, X, y, *by, is_all=second is None)
             bar.update(len(chunk))
     survey.n_rows = model.n_rows_
     return model, plan
@@ -219,15 +221,21 @@ def _learn_at_once(
     plan = Plan.of(args, given, survey)
     X = pa.concat_tables([survey.table(chunk) for chunk in held]).combine_chunks()
     y = np.concatenate([labels.read(plan.kind, chunk, args.target) for chunk in held])
-    del held
     model = MODELS[args.model].new(plan.task, plan.settings | {"verbose": 1})
+    weights = {}
+    if args.weight is not None:
+        if "sample_weight" not in inspect.signature(model.fit).parameters:
+            raise UserError(f"--weight: --model {args.model} takes no weights for {plan.task}")
+        column = [chunk.weights(args.weight) for chunk in held]
+        weights["sample_weight"] = np.concatenate(column)
+    del held
     with blaming(f"{source.name}: rows 1 to {survey.n_rows}"), estimators.naming_options():
-        model.fit(X, y)
+        model.fit(X, y, **weights)
     return model.set_params(verbose=0), plan
 
 
 def _others(args: argparse.Namespace) -> list[str]:
-    return [args.target] if args.id_column is None else [args.target, args.id_column]
+    return [name for name in (args.target, args.id_column, args.weight) if name is not None]
 
 
 def _features(source: Source, args: argparse.Namespace, others: dict[str, str]) -> list[str]:

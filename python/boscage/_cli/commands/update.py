@@ -24,7 +24,8 @@ def run(args: argparse.Namespace) -> None:
     target = notes.check_target(args.model, args.target)
     id_column = notes.check_ids(args.model, args.id_column)
     source = Source(args.table, args.delimiter)
-    others = columns.target_and_ids(source, target, id_column)
+    weight = notes.weight if args.weight is None else args.weight
+    others = columns.not_features(source, target, id_column, weight)
     features = columns.find(model, source, args.features, others)
     labels = KnownLabels(model, notes.kind, target)
     before = getattr(model, "classes_", None)
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
         for chunk in source.chunks([*features, *others], args.chunk_rows):
             X = columns.features(model, chunk, features)
             y = labels.read(chunk)
-            columns.learn(model, chunk, X, y, id_column)
+            columns.learn(model, chunk, X, y, id_column, weight)
             n_rows += len(chunk)
             bar.update(len(chunk))
     labels.finish()

@@ -59,27 +59,42 @@ def require_features(source: Source, chosen: list[str], others: dict[str, str]) 
             raise UserError(f"--features: {name!r} is {others[name]}, it cannot be a feature too")
 
 
-def target_and_ids(source: Source, target: str, id_column: str | None) -> dict[str, str]:
+def not_features(
+    source: Source, target: str, id_column: str | None = None, weight: str | None = None
+) -> dict[str, str]:
     """What columns are that are no features, by their names; refuse those that are not there."""
     source.require(target, why="the target")
     others = {target: "the target"}
-    if id_column is not None:
-        source.require(id_column, why="the ids")
-        if id_column == target:
-            raise UserError(f"--id-column: {target!r} is the target, it cannot hold the ids too")
-        others[id_column] = "the column of ids"
+    for option, name, what in (
+        ("--id-column", id_column, "the ids"),
+        ("--weight", weight, "the weights"),
+    ):
+        if name is None:
+            continue
+        source.require(name, why=what)
+        if name in others:
+            raise UserError(f"{option}: {name!r} is {others[name]}, it cannot hold {what} too")
+        others[name] = f"the column of {what.removeprefix('the ')}"
     return others
 
 
 def learn(
-    model: Model, chunk: Chunk, X: Any, y: Any, id_column: str | None, *, is_all: bool = False
+    model: Model,
+    chunk: Chunk,
+    X: Any,
+    y: Any,
+    id_column: str | None,
+    weight: str | None,
+    *,
+    is_all: bool = False,
 ) -> None:
     """Add a chunk's rows to a model, which may be new; `is_all` if there are no other rows."""
     ids = chunk.ids(id_column) if id_column else None
+    weights = chunk.weights(weight) if weight else None
     is_new = not hasattr(model, "n_features_in_")
     with blaming(chunk.rows):
         try:
-            (model.fit if is_all else model.partial_fit)(X, y, ids=ids)
+            (model.fit if is_all else model.partial_fit)(X, y, ids=ids, sample_weight=weights)
         except ValueError:
             if id_column and ids is not None and not is_new:
                 chunk.refuse_held(id_column, ids, model.ids_)

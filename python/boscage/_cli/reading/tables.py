@@ -132,6 +132,13 @@ class Chunk:
             self.refuse(again[0], name, f"{values[again[0]]} again", "another id for each row")
         return ids
 
+    def weights(self, name: str) -> NDArray[np.float64]:
+        """A column of weights, all of them above 0."""
+        weights = self.numbers(name).to_numpy(zero_copy_only=False)
+        if index := np.flatnonzero(weights <= 0.0).tolist():
+            self.refuse(index[0], name, str(weights[index[0]]), "a number above 0")
+        return np.asarray(weights, dtype=np.float64)
+
     def refuse_held(self, name: str, ids: NDArray[np.uint64], held: NDArray[np.uint64]) -> None:
         """Raise an error if a row's id is that of a row which a model holds."""
         if index := np.flatnonzero(np.isin(ids, held)).tolist():

@@ -62,15 +62,18 @@ class TrialResult:
         return float(self.score - equal.score - standard_errors * error)
 
 
-def first_by_contents(X: Rows, y: AnyArray, n: int, seed: int) -> IntArray:
+def first_by_contents(
+    X: Rows, y: AnyArray, n: int, seed: int, sample_weight: FloatArray | None = None
+) -> IntArray:
     """The first ``n`` rows in an order that only the rows' contents and the seed determine.
 
     They are a simple random sample in random order, whatever the order of arrival. So what is
     learned from them is a function of the set of rows. Targets only order rows with equal features:
-    shifted and scaled targets choose the same rows.
+    shifted and scaled targets choose the same rows. Weights order what is left.
     """
     targets = np.ascontiguousarray(y, dtype=np.float64)
-    return np.asarray(_core.first_by_contents(X, targets, n, seed ^ ORDER_STREAM), dtype=np.intp)
+    first = _core.first_by_contents(X, targets, n, seed ^ ORDER_STREAM, sample_weight)
+    return np.asarray(first, dtype=np.intp)
 
 
 def sharpen(rates: FloatArray, power: float) -> FloatArray:

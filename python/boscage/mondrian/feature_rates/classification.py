@@ -88,14 +88,16 @@ def learn_rates_and_maps(
     high: FloatArray,
     seed: int,
     n_threads: int,
+    sample_weight: FloatArray | None = None,
 ) -> LearnedRates:
     """Rates and maps of the features of ``X`` for a forest with these settings.
 
-    ``y`` holds class codes.
+    ``y`` holds class codes. Weights count where candidates are judged, and not in what they are.
     """
     _, codes = np.unique(y, return_inverse=True)
-    rows = first_by_contents(X, codes, LEARNING_ROWS, seed)
+    rows = first_by_contents(X, codes, LEARNING_ROWS, seed, sample_weight)
     some, codes = X[rows].astype(np.float64), codes[rows]
+    row_weights = None if sample_weight is None else sample_weight[rows]
     n_held = min(HELD_OUT, len(some) // 2)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
     proposals = _Proposals(some[n_held:], codes[n_held:], **learn)
@@ -103,7 +105,8 @@ def learn_rates_and_maps(
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
     options = {"low": low, "high": high, "n_threads": n_threads}
-    trial = _Trial(some, codes, n_held, {**settings, "seed": seed ^ TRIAL_STREAM}, options)
+    settings = {**settings, "seed": seed ^ TRIAL_STREAM}
+    trial = _Trial(some, codes, n_held, settings, options, row_weights)
     chosen = _choose(proposals, trial)
     if len(some) < LEARN_AGAIN:
         proposals = _Proposals(some, codes, **learn)
@@ -192,8 +195,10 @@ class _Trial:
         n_held: int,
         settings: Mapping[str, Any],
         options: Mapping[str, Any],
+        row_weights: FloatArray | None = None,
     ) -> None:
         self._X, self._codes, self._n_held = X, codes, n_held
+        self._row_weights = row_weights
         self._settings, self._options = settings, options
 
     def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> TrialResult:
@@ -212,6 +217,7 @@ class _Trial:
             self._X[rows],
             codes.astype(np.uint32),
             labels,
+            sample_weight=None if self._row_weights is None else self._row_weights[rows],
             declared=labels,
             weights=weights,
             maps=maps,
@@ -226,4 +232,7 @@ class _Trial:
         )[0]
         chosen = proba[np.arange(n_held), codes[:n_held]]
         by_row = np.log((1.0 - DOUBT) * chosen + DOUBT / len(labels))
+        if self._row_weights is not None:
+            own = self._row_weights[:n_held]
+            by_row *= own / own.mean()
         return TrialResult(float(np.mean(by_row)), by_row)

@@ -90,17 +90,22 @@ def learn_rates_and_maps(
     high: FloatArray,
     seed: int,
     n_threads: int,
+    sample_weight: FloatArray | None = None,
 ) -> LearnedRates:
-    """Rates and maps of the features of ``X`` for a forest with these settings."""
-    rows = first_by_contents(X, y, LEARNING_ROWS, seed)
+    """Rates and maps of the features of ``X`` for a forest with these settings.
+
+    Weights count where candidates are judged, and not in what they are.
+    """
+    rows = first_by_contents(X, y, LEARNING_ROWS, seed, sample_weight)
     some, y = X[rows].astype(np.float64), y[rows]
+    row_weights = None if sample_weight is None else sample_weight[rows]
     n_held = min(STAGE.held_out, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
     proposals = _Proposals(some[n_held:], y[n_held:], **learn)
     # With few rows, or with equal importances, there is nothing to choose.
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
-    trial = _Trial(some, y, n_held, settings, **learn)
+    trial = _Trial(some, y, n_held, settings, **learn, row_weights=row_weights)
     chosen = _choose(proposals, trial)
     # More rows make rates surer, but other rates of a kernel than those that were judged.
     if len(some) < LEARN_AGAIN and chosen.kind != "kernel":
@@ -204,8 +209,10 @@ class _Trial:
         high: FloatArray,
         seed: int,
         n_threads: int,
+        row_weights: FloatArray | None = None,
     ) -> None:
         self._X, self._y, self._n_held = X, y, n_held
+        self._row_weights = row_weights
         # Local noise does not change means, and leave-one-out predictions have none.
         self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
         self._low, self._high, self._n_threads = low, high, n_threads
@@ -224,6 +231,7 @@ class _Trial:
         forest.fit(
             self._X[rows],
             self._y[rows],
+            sample_weight=None if self._row_weights is None else self._row_weights[rows],
             low=self._low,
             high=self._high,
             weights=weights,
@@ -231,45 +239,58 @@ class _Trial:
             n_threads=self._n_threads,
         )
         targets = self._y[:n_held]
+        own = None if self._row_weights is None else self._row_weights[:n_held]
         if left_out:
             mean = forest.predict_mean(self._X[:n_held], n_threads=self._n_threads)
-            return score_of_errors(mean, targets)
+            return score_of_errors(mean, targets, own)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
-        return _by_density(GaussianMixture(*parts), targets)
+        return _by_density(GaussianMixture(*parts), targets, own)
 
 
-def score_of_errors(mean: FloatArray, targets: FloatArray) -> TrialResult:
+def score_of_errors(
+    mean: FloatArray, targets: FloatArray, row_weights: FloatArray | None = None
+) -> TrialResult:
     """Minus the logarithm of the errors' size, but for a constant: greater is better.
 
     The size is the geometric mean of the root mean square and of the scale at which the errors are
     most likely as Student's t. The root mean square of some hundred errors says little where
     targets have heavy tails, since a few rows decide it; the scale hardly sees these rows.
     """
+    shares = _relative(row_weights)
     largest = max(np.abs(mean - targets).max(), np.finfo(np.float64).tiny)
     squares = ((mean - targets) / largest) ** 2
-    mean_square = max(squares.mean(), SMALLEST)
-    square = _square_of_scale(squares, mean_square)
+    mean_square = max(float(np.mean(shares * squares)), SMALLEST)
+    square = _square_of_scale(squares, shares, mean_square)
     by_row_of_t = np.log1p(squares / (DEGREES_OF_FREEDOM * square))
     by_row = -0.25 * ((DEGREES_OF_FREEDOM + 1.0) * by_row_of_t + squares / mean_square)
+    by_row *= shares
     score = np.mean(by_row) - 0.25 * np.log(square * mean_square) - np.log(largest)
     return TrialResult(float(score), by_row)
 
 
-def _square_of_scale(squares: FloatArray, start: float) -> float:
+def _square_of_scale(squares: FloatArray, shares: FloatArray | float, start: float) -> float:
     """The squared scale at which errors with these squares are most likely as Student's t."""
     square = start
     for _ in range(SCALE_STEPS):
         weights = (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + squares / square)
-        before, square = square, max(np.mean(weights * squares), SMALLEST)
+        before, square = square, max(float(np.mean(shares * weights * squares)), SMALLEST)
         if abs(square - before) <= ACCURACY * before:
             break
-    return float(square)
+    return square
 
 
-def _by_density(mixture: GaussianMixture, targets: FloatArray) -> TrialResult:
+def _relative(row_weights: FloatArray | None) -> FloatArray | float:
+    """Weights over their mean."""
+    return 1.0 if row_weights is None else row_weights / row_weights.mean()
+
+
+def _by_density(
+    mixture: GaussianMixture, targets: FloatArray, row_weights: FloatArray | None
+) -> TrialResult:
     """The mean log predictive density plus the score of the errors.
 
     The density alone has several modes, some of them with far worse means.
     """
-    error, density = score_of_errors(mixture.mean, targets), mixture.logpdf(targets)
+    error = score_of_errors(mixture.mean, targets, row_weights)
+    density = _relative(row_weights) * mixture.logpdf(targets)
     return TrialResult(float(np.mean(density)) + error.score, density + error.by_row)

@@ -286,6 +286,14 @@ macro_rules! forest_methods {
                 crate::arrays::matrix(py, values, model.n_rows(), model.domain().n_features())
             }
 
+            /// The rows' weights in order of arrival; None if all are 1.
+            fn sample_weight<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<Option<Bound<'py, numpy::PyArray1<f64>>>> {
+                Ok(self.model()?.row_weights().map(|weights| crate::arrays::vector(py, weights)))
+            }
+
             #[getter]
             fn low<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
                 Ok(crate::arrays::vector(py, self.model()?.domain().low().to_vec()))

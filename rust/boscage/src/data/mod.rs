@@ -11,6 +11,7 @@
 //!   several rows.
 //! - `table` is the layout in which Mondrian trees read values, by row or by feature.
 //! - `labels` are the names of classes.
+//! - `weights` adds the weights of rows.
 
 pub(crate) mod categories;
 pub(crate) mod labels;
@@ -20,10 +21,12 @@ pub(crate) mod sorted_columns;
 pub(crate) mod splits;
 pub(crate) mod table;
 pub(crate) mod ties;
+pub(crate) mod weights;
 
 pub use labels::Label;
 pub use rows::{Rows, Scalar};
 pub(crate) use table::{Table, fetch, transpose};
+pub(crate) use weights::{RowTargets, Weight};
 
 /// Whether a value is on the right of a cut: `x <= threshold` is on the left, all else on the right.
 /// Inserting, fitting, predicting and exported trees share this rule, for values and for ranks.

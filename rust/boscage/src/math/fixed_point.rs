@@ -1,6 +1,6 @@
 //! Numbers as whole multiples of a unit: their sums do not depend on order, and differences of sums are exact.
 
-/// Numbers of any sign whose magnitudes have a given sum, as multiples of at most `2^-124` of it.
+/// Numbers as multiples of a power of two.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FixedPoint {
     /// The unit is `2^-shift`.
@@ -11,10 +11,15 @@ impl FixedPoint {
     /// Bits of a sum of magnitudes: rounding cannot take it beyond 127.
     const BITS: i32 = 125;
 
-    /// For finite numbers whose magnitudes have a finite sum.
+    /// For finite numbers of any sign whose magnitudes have a finite sum: multiples of at most `2^-124` of it.
     pub(crate) fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let (_, exponent) = libm::frexp(numbers.map(f64::abs).sum());
         Self { shift: Self::BITS - exponent }
+    }
+
+    /// For numbers that are not known yet: multiples of `2^-bits`, whose sums are below `2^(127 - bits)` by magnitude.
+    pub(crate) const fn with_bits(bits: u32) -> Self {
+        Self { shift: bits as i32 }
     }
 
     /// The nearest multiple.

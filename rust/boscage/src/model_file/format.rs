@@ -35,8 +35,10 @@ pub(crate) const MISSING_SIDES: u32 = 9;
 pub(crate) const TREE_CATEGORIES: u32 = 10;
 /// Version 10 of Bayesian trees, with the number of rows of each node and the sums of their weights.
 pub(crate) const TREE_WEIGHTS: u32 = 11;
+/// Version 8, with the weights of rows after their features.
+pub(crate) const ROW_WEIGHTS: u32 = 12;
 /// The newest version.
-pub(crate) const NEWEST: u32 = TREE_WEIGHTS;
+pub(crate) const NEWEST: u32 = ROW_WEIGHTS;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

@@ -1,7 +1,8 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
 use super::format::{
-    CATEGORIES, ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, Reader, SUBSTITUTES, TREND, Writer,
+    CATEGORIES, ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND,
+    Writer,
 };
 use crate::control::Run;
 use crate::data::Scalar;
@@ -22,9 +23,14 @@ use crate::mondrian::regression::settings::{
     HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
 };
 use crate::mondrian::tree::statistics::Statistics;
+use crate::validate::{ROW_WEIGHT, check_row_weights};
 
 /// The oldest version that can hold a forest.
-pub(super) fn version(domain: &Domain) -> u32 {
+fn version<P: NodePosterior>(model: &MondrianForest<P>) -> u32 {
+    if model.row_weights().is_some() {
+        return ROW_WEIGHTS;
+    }
+    let domain = model.domain();
     if !domain.categories().is_empty() {
         return CATEGORIES;
     }
@@ -42,7 +48,7 @@ pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
         (ClassPosterior::KneserNey, Calibration::LeaveOneOut) => PRIOR,
         (ClassPosterior::KneserNey, Calibration::None) => PLAIN,
     };
-    of_settings.max(version(model.domain()))
+    of_settings.max(version(model))
 }
 
 /// The oldest version that can hold a regressor.
@@ -54,7 +60,7 @@ pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
         (None, true) => PRIOR,
         (None, false) => PLAIN,
     };
-    of_settings.max(version(model.domain()))
+    of_settings.max(version(model))
 }
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, annotation: &str) {
@@ -252,6 +258,9 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     for value in values() {
         if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
     }
+    for weight in forest.weights_by_arrival().into_iter().flatten() {
+        writer.f64(weight);
+    }
 }
 
 /// The stored fields of a forest without its targets.
@@ -266,6 +275,8 @@ struct StoredForest {
     values_at: Place,
     /// Bytes of a stored value.
     width: usize,
+    /// The weights of rows, if some are not 1.
+    weights: Option<Vec<f64>>,
 }
 
 impl StoredForest {
@@ -288,7 +299,8 @@ impl StoredForest {
             4 => RowValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
             _ => RowValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
         };
-        Ok(Self { settings, annotation, domain, next_id, ids, ids_at, values, values_at, width })
+        let weights = read_row_weights(reader, ids.len())?;
+        Ok(Self { settings, annotation, domain, next_id, ids, ids_at, values, values_at, width, weights })
     }
 
     /// Fits the forest again. An error of `fit` is converted into one about the field at fault; `settings_at`
@@ -301,7 +313,11 @@ impl StoredForest {
     ) -> Result<M> {
         let n_features = self.domain.n_features();
         let made = self.values.rows(n_features).and_then(|rows| {
-            fit(self.settings.clone(), self.domain.clone(), Batch { rows, ids: Some(&self.ids) })
+            fit(
+                self.settings.clone(),
+                self.domain.clone(),
+                Batch { rows, ids: Some(&self.ids), weights: self.weights.as_deref() },
+            )
         });
         made.map_err(|error| {
             let place = match error {
@@ -326,6 +342,20 @@ impl StoredForest {
         model.annotation = self.annotation;
         model
     }
+}
+
+fn read_row_weights(reader: &mut Reader<'_>, n_rows: usize) -> Result<Option<Vec<f64>>> {
+    if reader.version < ROW_WEIGHTS {
+        return Ok(None);
+    }
+    let weights = reader.list_of("sample_weight", n_rows, |reader| {
+        let weight = reader.f64(ITEM)?;
+        match check_row_weights(&[weight], 1) {
+            Ok(()) => Ok(weight),
+            Err(_) => Err(reader.expected(ROW_WEIGHT, format!("{weight:?}"))),
+        }
+    })?;
+    Ok(Some(weights))
 }
 
 fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings> {

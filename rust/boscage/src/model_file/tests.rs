@@ -31,7 +31,7 @@ fn files() -> Vec<Vec<u8>> {
     let forest = MondrianSettings { n_estimators: 1, ..MondrianSettings::default() };
     let map = FeatureMap::new(vec![0.0, 1.0, 3.0], vec![0.0, 0.9, 1.0]).unwrap();
     let domain = Domain::of_rows(rows, None).unwrap().with_maps(vec![map]).unwrap();
-    let batch = Batch { rows, ids: None };
+    let batch = Batch { rows, ids: None, weights: None };
     let prior = ChipmanPrior::new(0.95, 0.5).unwrap();
     let smc = Sampler::Smc(SmcSettings { n_particles: 3, n_islands: 2, ..SmcSettings::default() });
     let mcmc = Sampler::Mcmc(McmcSettings { n_chains: 2, n_draws: 2, ..McmcSettings::default() });

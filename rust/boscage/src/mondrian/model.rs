@@ -249,6 +249,12 @@ impl<P: NodePosterior> MondrianForest<P> {
         self.forest.rows_by_arrival()
     }
 
+    /// The rows' weights in order of arrival; none if all are 1.
+    #[must_use]
+    pub fn row_weights(&self) -> Option<Vec<f64>> {
+        self.forest.weights_by_arrival()
+    }
+
     /// Reference ranges and weights.
     #[must_use]
     pub fn domain(&self) -> &Domain {

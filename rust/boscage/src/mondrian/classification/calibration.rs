@@ -22,6 +22,10 @@
 //! *Copies.* A row whose copies are in the forest is predicted by them. If features have few different values, so will new
 //! rows, and copies disagree in their classes sooner or later. If rows were duplicated on purpose, copies agree, and say
 //! nothing about new rows. So where hardly any copies disagree, rows with copies are not used.
+//!
+//! *Weights.* A row is left out with its whole weight, however great, and its loss is weighted by its weight over the mean
+//! weight of the rows that are used: the shares of the weights matter, and how much the rows tell is their number. So a row
+//! of weight 2 is no pair of copies, and what is fitted is not what it would be with repeated rows.
 
 use crate::control::Run;
 use crate::data::RowId;
@@ -166,7 +170,8 @@ pub(super) fn links(
             .enumerate()
             .map(|(row, proba)| odds(proba, values(row), columns[row]))
             .collect();
-        Rows { odds: usable(&all, copies), n_classes: live.len() }.best(joint.is_some())
+        let (odds, weights) = usable(&all, copies, |i| forest.row_targets().weight(rows[i]));
+        Rows { odds, weights, n_classes: live.len() }.best(joint.is_some())
     };
     proba.into_iter().map(link).collect()
 }
@@ -180,7 +185,8 @@ pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec
         live.iter().position(|&other| other == class)
     };
     let is_known = |row: RowId| !classes.goes_with_its_row(forest.targets[row as usize]);
-    let chosen = forest.rows_by_contents().first(ROWS, place);
+    let weight = |row: RowId| forest.row_targets().weight(row).to_bits();
+    let chosen = forest.rows_by_contents().first(ROWS, place, weight);
     chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip()
 }
 
@@ -196,18 +202,25 @@ fn odds(proba: &[f64], values: Option<&[f64]>, own: usize) -> Vec<Odds> {
     others.map(|(k, &p)| (libm::log(p) - log_own, more(k))).collect()
 }
 
-/// The rows that are used: all, or those without copies.
-fn usable<'a>(rows: &'a [Vec<Odds>], copies: &[Copies]) -> Vec<&'a [Odds]> {
+/// The rows that are used: all, or those without copies; and their weights over the mean of these.
+fn usable<'a>(
+    rows: &'a [Vec<Odds>],
+    copies: &[Copies],
+    weight: impl Fn(usize) -> f64,
+) -> (Vec<&'a [Odds]>, Vec<f64>) {
     let count = |kind: Copies| copies.iter().filter(|&&own| own == kind).count() as f64;
     let disagree = count(Copies::Disagree);
     let all = disagree > 0.0 && disagree >= DISAGREE * (disagree + count(Copies::Agree));
-    let chosen = rows.iter().zip(copies).filter(|(_, own)| all || **own == Copies::None);
-    chosen.map(|(row, _)| row.as_slice()).collect()
+    let chosen: Vec<usize> = (0..rows.len()).filter(|&i| all || copies[i] == Copies::None).collect();
+    let mean = chosen.iter().map(|&i| weight(i)).sum::<f64>() / chosen.len() as f64;
+    chosen.into_iter().map(|i| (rows[i].as_slice(), weight(i) / mean)).unzip()
 }
 
 /// Rows of several classes, each with the odds of the other classes.
 struct Rows<'a> {
     odds: Vec<&'a [Odds]>,
+    /// Their mean is 1.
+    weights: Vec<f64>,
     n_classes: usize,
 }
 
@@ -241,8 +254,9 @@ impl Rows<'_> {
     fn with_power(&self, power: f64, weight: f64) -> (CalibrationLink, f64) {
         let uniform = 1.0 / self.n_classes as f64;
         let own: Vec<f64> = self.odds.iter().map(|odds| own_probability(odds, power, weight)).collect();
-        let noise = best_noise(&own, uniform);
-        let fit: f64 = own.iter().map(|p| -libm::log((1.0 - noise) * p + noise * uniform)).sum();
+        let noise = best_noise(&own, &self.weights, uniform);
+        let loss = |p: f64| -libm::log((1.0 - noise) * p + noise * uniform);
+        let fit: f64 = own.iter().zip(&self.weights).map(|(&p, weight)| weight * loss(p)).sum();
         let of_power = power - 1.0 - libm::log(power);
         let prior = PRIOR * (of_power + weight / USUAL_WEIGHT) - NOISE * libm::log(noise);
         (CalibrationLink { power, noise, weight }, fit + prior)
@@ -256,12 +270,12 @@ fn own_probability(odds: &[Odds], power: f64, weight: f64) -> f64 {
 
 /// The share of noise under which labels with some probabilities are most likely, where noise gives each the probability
 /// `uniform`. The negative log likelihood is convex, so that its slope has one zero.
-fn best_noise(own: &[f64], uniform: f64) -> f64 {
+fn best_noise(own: &[f64], weights: &[f64], uniform: f64) -> f64 {
     /// Halvings, which find the smallest shares that there are to many digits.
     const STEPS: usize = 60;
     let slope = |noise: f64| {
         let of_row = |p: &f64| (p - uniform) / ((1.0 - noise) * p + noise * uniform);
-        own.iter().map(of_row).sum::<f64>() - NOISE / noise
+        own.iter().zip(weights).map(|(p, weight)| weight * of_row(p)).sum::<f64>() - NOISE / noise
     };
     let (mut low, mut high) = (0.0, MAX_NOISE);
     for _ in 0..STEPS {
@@ -313,7 +327,12 @@ mod tests {
 
     fn best(rows: &[Vec<f64>], n_classes: usize) -> CalibrationLink {
         let odds = with_values(rows);
-        Rows { odds: odds.iter().map(Vec::as_slice).collect(), n_classes }.best(false)
+        of_equal_weights(&odds, n_classes).best(false)
+    }
+
+    fn of_equal_weights(odds: &[Vec<Odds>], n_classes: usize) -> Rows<'_> {
+        let weights = vec![1.0; odds.len()];
+        Rows { odds: odds.iter().map(Vec::as_slice).collect(), weights, n_classes }
     }
 
     fn with_values(rows: &[Vec<f64>]) -> Vec<Vec<Odds>> {
@@ -352,7 +371,7 @@ mod tests {
                     super::odds(&plain, Some(&values), own.unwrap_or(2))
                 })
                 .collect();
-            let found = Rows { odds: odds.iter().map(Vec::as_slice).collect(), n_classes: 3 }.best(true);
+            let found = of_equal_weights(&odds, 3).best(true);
             assert!((found.weight - weight).abs() < 0.4, "{found:?} {weight}");
             assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{found:?} {weight}");
             let least = loss(&odds, 3, found);
@@ -374,7 +393,7 @@ mod tests {
         }
         // Rows that the function predicts well, and nothing else: the prior stops the weight.
         let odds = vec![vec![(0.0, -1.0); 2]; 50];
-        let found = Rows { odds: odds.iter().map(Vec::as_slice).collect(), n_classes: 3 }.best(true);
+        let found = of_equal_weights(&odds, 3).best(true);
         assert!((3.0..20.0).contains(&found.weight), "{found:?}");
     }
 
@@ -434,13 +453,13 @@ mod tests {
     fn copies_count_where_they_disagree() {
         let rows = vec![vec![(-1.0, 0.0)]; 100];
         let mut copies = vec![Copies::None; 100];
-        assert_eq!(usable(&rows, &copies).len(), 100);
+        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 100);
         copies[..60].fill(Copies::Agree);
-        assert_eq!(usable(&rows, &copies).len(), 40);
+        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 40);
         copies[..2].fill(Copies::Disagree);
-        assert_eq!(usable(&rows, &copies).len(), 40);
+        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 40);
         copies[..3].fill(Copies::Disagree);
-        assert_eq!(usable(&rows, &copies).len(), 100);
+        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 100);
     }
 
     #[test]

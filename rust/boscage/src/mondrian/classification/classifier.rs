@@ -34,7 +34,7 @@ use crate::mondrian::process::domain::Domain;
 ///     MondrianSettings::default(),
 ///     ClassificationSettings::default(),
 ///     Domain::of_rows(rows, None)?,
-///     Batch { rows, ids: None },
+///     Batch { rows, ids: None, weights: None },
 ///     (&[0, 0, 1, 1], &labels),
 ///     &[],
 ///     &Run::default(),

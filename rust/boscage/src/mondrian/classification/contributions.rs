@@ -100,11 +100,12 @@ impl MondrianClassifier {
     /// # Errors
     /// An interrupt.
     pub fn split_gains(&self, run: &Run<'_>) -> Result<Vec<f64>> {
-        let squares = |codes: &[f64]| {
-            let n = codes.len() as f64;
+        let weight = |codes: &[(f64, f64)]| codes.iter().map(|(_, weight)| weight).sum::<f64>();
+        let squares = |codes: &[(f64, f64)]| {
+            let n = weight(codes);
             let mut sorted = codes.to_vec();
-            sorted.sort_unstable_by(f64::total_cmp);
-            let counts = sorted.chunk_by(|a, b| a == b).map(|same| (same.len() as f64).powi(2));
+            sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            let counts = sorted.chunk_by(|a, b| a.0 == b.0).map(|same| weight(same).powi(2));
             n - counts.sum::<f64>() / n
         };
         split_gains(&self.forest, f64::from, squares, run)

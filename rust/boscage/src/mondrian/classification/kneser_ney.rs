@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use crate::data::Scalar;
-use crate::mondrian::classification::class_counts::{ClassCounts, Held, WORD};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Seat, WORD};
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -13,9 +13,9 @@ use crate::mondrian::tree::arena::NodeId;
 /// The terms that one stop adds to the prediction.
 #[derive(Debug, Clone, Copy)]
 struct Term {
-    /// To every class with a table at the stop.
+    /// To every class with a table at the stop (of a part of a table, that part).
     table: f64,
-    /// To every class with a further customer: in both children of a split, `n - 1` times in a leaf.
+    /// To every class with a further customer: in both children of a split, `c - 1` times in a leaf.
     customer: f64,
 }
 
@@ -67,20 +67,23 @@ pub(crate) trait PathCounts: Copy {
 
     fn is_leaf(self, depth: usize) -> bool;
 
-    /// Numbers of the classes that a stop holds, and of those that both its children hold (a leaf has none).
-    fn n_tables(self, depth: usize) -> (u32, u32);
+    /// Number of tables at a stop, and of customers.
+    fn totals(self, depth: usize) -> (f64, f64);
 
-    /// One word of the classes that a stop holds.
+    /// One word of the classes of which a stop has a whole table.
     fn tables(self, depth: usize, word: usize) -> u64;
 
-    /// One word of the classes that both children of a split hold.
+    /// One word of the classes of which both children of a split have a whole table.
     fn both(self, depth: usize, word: usize) -> u64;
 
-    /// Rows of a leaf.
-    fn n_rows(self, depth: usize) -> usize;
+    /// Whether tables may be in parts.
+    fn has_parts(self) -> bool;
 
-    /// What a leaf holds.
-    fn held(&self, depth: usize) -> Held<'_>;
+    /// The parts of tables at a stop, and of further customers at a split.
+    fn each_part(self, depth: usize, visit: impl FnMut(Class, Seat));
+
+    /// The customers of every class of a leaf beyond its table.
+    fn each_more(self, depth: usize, visit: impl FnMut(Class, f64));
 }
 
 /// The counts on a path of a tree as it is.
@@ -111,8 +114,9 @@ impl<S: Scalar> PathCounts for InTree<'_, S> {
         self.stops[depth].node.is_leaf()
     }
 
-    fn n_tables(self, depth: usize) -> (u32, u32) {
-        self.tree.statistics.n_tables(self.stops[depth].node)
+    fn totals(self, depth: usize) -> (f64, f64) {
+        let node = self.stops[depth].node;
+        self.tree.statistics.totals(node, self.tree.arena.n_rows(node))
     }
 
     fn tables(self, depth: usize, word: usize) -> u64 {
@@ -123,12 +127,17 @@ impl<S: Scalar> PathCounts for InTree<'_, S> {
         self.tree.statistics.both(self.stops[depth].node, word)
     }
 
-    fn n_rows(self, depth: usize) -> usize {
-        self.tree.arena.n_rows(self.stops[depth].node)
+    fn has_parts(self) -> bool {
+        self.tree.statistics.has_parts()
     }
 
-    fn held(&self, depth: usize) -> Held<'_> {
-        self.tree.statistics.held(self.stops[depth].node)
+    fn each_part(self, depth: usize, visit: impl FnMut(Class, Seat)) {
+        self.tree.statistics.each_part(self.stops[depth].node, visit);
+    }
+
+    fn each_more(self, depth: usize, visit: impl FnMut(Class, f64)) {
+        let node = self.stops[depth].node;
+        self.tree.statistics.held(node).each_more(self.tree.arena.n_rows(node), visit);
     }
 }
 
@@ -204,6 +213,9 @@ impl<C: PathCounts> Predictor<C> {
                 spread(self.counts.both(0, word), -term.customer, proba);
             }
         }
+        if self.counts.has_parts() {
+            self.counts.each_part(0, |class, part| proba[class as usize] -= term.of(part));
+        }
     }
 
     /// The terms of the node that branches off above the root.
@@ -236,15 +248,12 @@ impl<C: PathCounts> Predictor<C> {
 
     fn open(self, depth: usize, stop: &Stop) -> Restaurant {
         let Stop { after, time, .. } = *stop;
-        let (n_tables, n_both) = self.counts.n_tables(depth);
-        let n_customers =
-            if self.counts.is_leaf(depth) { self.counts.n_rows(depth) as u32 } else { n_tables + n_both };
-        let n_tables = f64::from(n_tables);
+        let (n_tables, n_customers) = self.counts.totals(depth);
         Restaurant {
             discount: survives(self.gamma * (time - after)),
             n_tables,
             per_table: 1.0 / n_tables,
-            per_customer: 1.0 / f64::from(n_customers),
+            per_customer: 1.0 / n_customers,
         }
     }
 
@@ -272,21 +281,22 @@ impl<C: PathCounts> Predictor<C> {
                 here = below;
             }
         }
-        let last = depths.end - 1;
-        if !counts.is_leaf(last) || terms[0].customer == 0.0 {
-            return;
-        }
-        let customer = terms[0].customer;
-        match counts.held(last) {
-            Held::One(class) => {
-                proba[class as usize] += (counts.n_rows(last) - 1) as f64 * customer;
-            }
-            Held::Several(held) => {
-                for &(class, n) in held {
-                    proba[class as usize] += f64::from(n - 1) * customer;
-                }
+        if counts.has_parts() {
+            for (depth, term) in depths.clone().zip(terms.iter().rev()) {
+                counts.each_part(depth, |class, part| proba[class as usize] += term.of(part));
             }
         }
+        let (last, customer) = (depths.end - 1, terms[0].customer);
+        if counts.is_leaf(last) && customer != 0.0 {
+            counts.each_more(last, |class, n| proba[class as usize] += n * customer);
+        }
+    }
+}
+
+impl Term {
+    /// To a class of which a stop has a part.
+    fn of(self, part: Seat) -> f64 {
+        self.table * part.table.float() + self.customer * part.more.float()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Class probabilities: every tree's prediction (eq. 5.6), averaged over the trees of the forest.
 
 use crate::data::Scalar;
-use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, iter_bits};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, iter_bits};
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, PathCounts, Predictor};
 use crate::mondrian::forest::export::NodeValues;
@@ -139,16 +139,12 @@ impl NodeValues<ClassCounts> for Customers {
         for (counts, &node) in out.chunks_exact_mut(n.max(1)).zip(order) {
             let classes = &tree.statistics;
             if node.is_leaf() {
-                match classes.held(node) {
-                    Held::One(class) => counts[column(class)] = tree.arena.n_rows(node) as f64,
-                    Held::Several(own) => {
-                        for &(class, n) in own {
-                            counts[column(class)] = f64::from(n);
-                        }
-                    }
+                for (class, customers) in classes.held(node).weights(tree.arena.n_rows(node)) {
+                    counts[column(class)] = customers.float();
                 }
                 continue;
             }
+            classes.each_part(node, |class, part| counts[column(class)] += (part.table + part.more).float());
             for word in 0..classes.words() {
                 let sets = [classes.tables(node, word), classes.both(node, word)];
                 for class in sets.into_iter().flat_map(|bits| iter_bits(word, bits)) {

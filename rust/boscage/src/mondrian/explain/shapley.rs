@@ -73,6 +73,7 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
     tree: &Tree<S, P>,
 ) -> TreeOfRows {
     let n_outputs = by_tree.n_outputs();
+    let weights = tree.weights(forest.row_targets());
     let mut buffers = T::Buffers::default();
     let (mut nodes, mut values, mut rows): (Vec<CoveredNode>, Vec<f64>, Vec<Vec<RowId>>) = Default::default();
     let mut stops: Vec<Stop> = Vec::new();
@@ -87,7 +88,6 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
         let after = stops.last().map_or(0.0, |stop| stop.time);
         let time = if id.is_leaf() { forest.settings.lifetime } else { tree.arena.time(id) };
         stops.push(Stop { node: id, after, time, branch: Branch::Never });
-        let cover = tree.arena.n_rows(id) as f64;
         let mut own = vec![0.0; n_outputs];
         match tree.arena.kind(id) {
             NodeKind::Split(left, right) => {
@@ -95,14 +95,14 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
                 let threshold = forest.domain.threshold(cut.feature as usize, cut.threshold);
                 nodes.push(CoveredNode {
                     rule: SideRule::new(cut.feature, threshold),
-                    ..CoveredNode::leaf(cover)
+                    ..CoveredNode::leaf(weights[id.index()].float())
                 });
                 rows.push(Vec::new());
                 waiting.extend([(right, depth + 1, Some(at)), (left, depth + 1, None)]);
             }
             NodeKind::Leaf => {
                 by_tree.of_tree(tree_index, tree, &stops, &mut buffers, &mut own);
-                nodes.push(CoveredNode::leaf(cover));
+                nodes.push(CoveredNode::leaf(weights[id.index()].float()));
                 rows.push(tree.arena.leaf_rows(id).collect());
             }
         }

@@ -82,8 +82,9 @@ impl RowHashes {
             for value in forest.row_values(row) {
                 hasher.update(value.to_le_bytes());
             }
-            hasher.update(target(forest.targets[row as usize]));
-            hashes[row as usize] = finish(hasher);
+            let targets = forest.row_targets();
+            hasher.update(target(targets.of(row)));
+            hashes[row as usize] = with_weight(finish(hasher), targets.weight(row));
         }
         Self(hashes)
     }
@@ -119,6 +120,18 @@ fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Ha
         hashes[node.index()] = finish(hasher);
     }
     order.first().map_or([0; 16], |&root| hashes[root.index()])
+}
+
+/// A row's hash; rows of weight 1 have that which they had when there were no weights.
+fn with_weight(row: Hash, weight: f64) -> Hash {
+    if weight == 1.0 {
+        return row;
+    }
+    let mut hasher = Sha256::new();
+    hasher.update(b"weight");
+    hasher.update(row);
+    hasher.update(weight.to_le_bytes());
+    finish(hasher)
 }
 
 fn finish(hasher: Sha256) -> Hash {

@@ -4,6 +4,7 @@
 //! for a feature that has nothing to do with the targets, the expectations of `B` and of `W / (n - 2)` are the same (analysis
 //! of variance): a cut of a Mondrian process with given rates does not depend on targets, so which rows go left is a random
 //! draw. So the sum of `B - W / (n - 2)` over the splits of such a feature has expectation 0, however many splits it has.
+//! With weights, `B` and `W` are weighted, and a row of weight `w` counts as `max(1, w)` of the `n`, as in the stopping rule.
 
 use crate::control::Run;
 use crate::data::Scalar;
@@ -14,15 +15,15 @@ use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeKind;
 use crate::mondrian::tree::statistics::Statistics;
 
-/// The sum of `B - W / (n - 2)` over all splits of each feature. `number` stands for a target, and `squares` is the sum of
-/// squares of such numbers about their mean.
+/// The sum of `B - W / (n - 2)` over all splits of each feature. `number` stands for a target, and `squares` is the weighted
+/// sum of squares of such numbers, given with their weights in ascending order, about their mean.
 ///
 /// # Errors
 /// An interrupt.
 pub(crate) fn split_gains<P: Statistics>(
     forest: &Forest<P>,
     number: impl Fn(P::Target) -> f64 + Sync,
-    squares: impl Fn(&[f64]) -> f64 + Sync,
+    squares: impl Fn(&[(f64, f64)]) -> f64 + Sync,
     run: &Run<'_>,
 ) -> Result<Vec<f64>> {
     let of_trees = with_storage!(forest.flushed(run)?, storage => {
@@ -42,32 +43,33 @@ fn of_tree<S: Scalar, P: Statistics>(
     forest: &Forest<P>,
     tree: &Tree<S, P>,
     number: impl Fn(P::Target) -> f64,
-    squares: impl Fn(&[f64]) -> f64,
+    squares: impl Fn(&[(f64, f64)]) -> f64,
 ) -> Vec<f64> {
     let arena = &tree.arena;
-    let order = arena.preorder();
+    let (order, targets) = (arena.preorder(), forest.row_targets());
     // In preorder the rows of a node lie side by side.
     let (mut numbers, mut starts) = (Vec::new(), Vec::with_capacity(order.len()));
     for &node in &order {
         let start = numbers.len();
         starts.push(start);
         if node.is_leaf() {
-            numbers.extend(arena.leaf_rows(node).map(|row| number(forest.targets[row as usize])));
+            numbers.extend(arena.leaf_rows(node).map(|row| (number(targets.of(row)), targets.weight(row))));
             // Whatever the order in which the rows came.
-            numbers[start..].sort_unstable_by(f64::total_cmp);
+            numbers[start..].sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         }
     }
     let mut gains = vec![0.0; forest.domain.n_features()];
     for (&node, &start) in order.iter().zip(&starts) {
         let NodeKind::Split(left, _) = arena.kind(node) else { continue };
         let n = arena.n_rows(node);
-        if n < 3 {
+        let all = &numbers[start..start + n];
+        let counted: f64 = all.iter().map(|&(_, weight)| weight.max(1.0)).sum();
+        if counted <= 2.0 {
             continue;
         }
-        let all = &numbers[start..start + n];
         let (left, right) = all.split_at(arena.n_rows(left));
         let within = squares(left) + squares(right);
-        gains[arena.cut(node).feature as usize] += squares(all) - within - within / (n - 2) as f64;
+        gains[arena.cut(node).feature as usize] += squares(all) - within - within / (counted - 2.0);
     }
     gains
 }

@@ -25,8 +25,7 @@ pub(crate) mod update;
 use std::sync::OnceLock;
 
 use crate::control::Run;
-use crate::data::RowId;
-use crate::data::Rows;
+use crate::data::{RowId, RowTargets, Rows};
 use crate::error::{Error, Result};
 use crate::mondrian::forest::lazy::Lazy;
 use crate::mondrian::forest::row_index::RowIndex;
@@ -39,7 +38,7 @@ use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::validate::{check, check_n_ranges};
+use crate::validate::{check, check_n_ranges, check_row_weights};
 
 /// Rows, and their ids unless they are to be numbered in order of arrival.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +47,8 @@ pub struct Batch<'a> {
     pub rows: Rows<'a>,
     /// One id a row, none of them in the forest.
     pub ids: Option<&'a [u64]>,
+    /// As how many rows each row counts, from 1e-12 to 1e9; 1 if none are given.
+    pub weights: Option<&'a [f64]>,
 }
 
 /// Trees and rows.
@@ -56,6 +57,8 @@ pub(crate) struct Forest<P: Statistics> {
     pub(crate) settings: MondrianSettings,
     pub(crate) domain: Domain,
     pub(crate) targets: Vec<P::Target>,
+    /// Rows' weights, once one came that is not 1.
+    weights: Option<Vec<f64>>,
     pub(crate) row_index: RowIndex,
     /// Rows' coordinates and the trees over them. Updates are lazy: trees apply all pending ones when they are next read,
     /// and the forest does not depend on when that is.
@@ -71,20 +74,21 @@ impl<P: Statistics> Forest<P> {
     pub(crate) fn fit(
         settings: MondrianSettings,
         domain: Domain,
-        Batch { rows, ids }: Batch<'_>,
+        batch: Batch<'_>,
         targets: &[P::Target],
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check()?;
-        check_n_ranges(domain.n_features(), rows)?;
+        check_n_ranges(domain.n_features(), batch.rows)?;
         run.control.check()?;
         let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
         let storage = Lazy::new(AnyStorage::default());
         let row_index = RowIndex::default();
         let by_contents = OnceLock::new();
+        let (none, weights) = (Vec::new(), None);
         let mut forest =
-            Self { settings, domain, targets: Vec::new(), row_index, storage, features, by_contents };
-        forest.insert(Batch { rows, ids }, || targets.to_vec())?;
+            Self { settings, domain, targets: none, weights, row_index, storage, features, by_contents };
+        forest.insert(batch, || targets.to_vec())?;
         forest.flushed(run)?;
         Ok(forest)
     }
@@ -97,7 +101,7 @@ impl<P: Statistics> Forest<P> {
     /// Adds rows. `targets` is called when nothing can fail any more.
     pub(crate) fn insert(
         &mut self,
-        Batch { rows, ids }: Batch<'_>,
+        Batch { rows, ids, weights }: Batch<'_>,
         targets: impl FnOnce() -> Vec<P::Target>,
     ) -> Result<()> {
         // Everything that can be wrong is found before anything changes.
@@ -105,7 +109,8 @@ impl<P: Statistics> Forest<P> {
         let complete = self.domain.complete(rows, &mut filled)?;
         let mapped = self.domain.coordinates(complete);
         let mapped = mapped.as_deref().map(|mapped| Rows::from_f32(mapped, rows.n_features())).transpose()?;
-        let arrivals = Arrivals { rows, coordinates: mapped.unwrap_or(complete) };
+        let arrivals = Arrivals { rows, coordinates: mapped.unwrap_or(complete), weights };
+        weights.map_or(Ok(()), |weights| check_row_weights(weights, rows.n_rows()))?;
         check_levels(&self.domain, arrivals)?;
         let ids = self.row_index.new_ids(rows.n_rows(), ids)?;
         self.insert_rows(arrivals, &targets(), &ids);
@@ -162,7 +167,8 @@ impl<P: Statistics> Forest<P> {
         }
         let values = other.rows_by_arrival();
         let rows = Rows::from_f64_with_missing(&values, self.domain.n_features())?;
-        self.insert(Batch { rows, ids: Some(&other.ids()) }, || targets.to_vec())
+        let (ids, weights) = (other.ids(), other.weights_by_arrival());
+        self.insert(Batch { rows, ids: Some(&ids), weights: weights.as_deref() }, || targets.to_vec())
     }
 
     /// Says what stands for missing values from now on.
@@ -194,6 +200,18 @@ impl<P: Statistics> Forest<P> {
     /// Targets in order of arrival.
     pub(crate) fn targets_by_arrival(&self) -> Vec<P::Target> {
         self.row_index.rows().map(|row| self.targets[row as usize]).collect()
+    }
+
+    /// Weights in order of arrival; none if all are 1.
+    pub(crate) fn weights_by_arrival(&self) -> Option<Vec<f64>> {
+        let weights = self.weights.as_ref()?;
+        let weights: Vec<f64> = self.row_index.rows().map(|row| weights[row as usize]).collect();
+        weights.iter().any(|&weight| weight != 1.0).then_some(weights)
+    }
+
+    /// Targets and weights by row.
+    pub(crate) fn row_targets(&self) -> RowTargets<'_, P::Target> {
+        RowTargets { targets: &self.targets, weights: self.weights.as_deref() }
     }
 
     /// Turns averaged prediction on or off. The next flush builds or drops the boxes of splits.
@@ -288,7 +306,21 @@ impl<P: Statistics> Forest<P> {
             }
             self.targets[row as usize] = target;
         }
+        self.place_weights(&new, arrivals.weights);
         self.storage.get_mut().place(&new, arrivals.coordinates, self.row_index.capacity());
+    }
+
+    fn place_weights(&mut self, new: &[RowId], weights: Option<&[f64]>) {
+        if self.weights.is_none()
+            && weights.is_some_and(|weights| weights.iter().any(|&weight| weight != 1.0))
+        {
+            self.weights = Some(Vec::new());
+        }
+        let Some(of_rows) = &mut self.weights else { return };
+        of_rows.resize(self.targets.len(), 1.0);
+        for (i, &row) in new.iter().enumerate() {
+            of_rows[row as usize] = weights.map_or(1.0, |weights| weights[i]);
+        }
     }
 
     /// Takes rows out of the forest.
@@ -316,16 +348,17 @@ impl<P: Statistics> Forest<P> {
     }
 }
 
-/// Rows as they are given, and where they lie for the trees.
+/// Rows as they are given, where they lie for the trees, and their weights.
 #[derive(Debug, Clone, Copy)]
 struct Arrivals<'a> {
     rows: Rows<'a>,
     coordinates: Rows<'a>,
+    weights: Option<&'a [f64]>,
 }
 
 /// # Errors
 /// A row that is in the box of no level.
-fn check_levels(domain: &Domain, Arrivals { rows, coordinates }: Arrivals<'_>) -> Result<()> {
+fn check_levels(domain: &Domain, Arrivals { rows, coordinates, .. }: Arrivals<'_>) -> Result<()> {
     (0..rows.n_rows()).try_for_each(|row| match domain.level_of(coordinates.row(row)) {
         Ok(_) => Ok(()),
         Err(feature) => Err(domain.too_far(row, feature, rows.at(row, feature))),

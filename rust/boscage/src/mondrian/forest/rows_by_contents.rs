@@ -9,21 +9,29 @@ use crate::data::{RowId, Rows};
 use crate::error::Result;
 use crate::math::order::to_ordered;
 use crate::random::keyed::Key;
-use crate::validate::check_n_targets;
+use crate::validate::{check_n_targets, check_row_weights};
 
 /// The numbers of the first `n` rows, or of all, in a random order that only the rows' contents and the seed determine.
 ///
-/// Targets order rows with equal features, and nothing else: shifted and scaled targets choose the same rows.
+/// Targets, and then weights, order rows with equal features, and nothing else: shifted and scaled targets choose the same
+/// rows.
 ///
 /// # Errors
 /// Lengths that differ.
-pub fn first_by_contents(rows: Rows<'_>, targets: &[f64], n: usize, seed: u64) -> Result<Vec<u32>> {
+pub fn first_by_contents(
+    rows: Rows<'_>,
+    (targets, weights): (&[f64], Option<&[f64]>),
+    n: usize,
+    seed: u64,
+) -> Result<Vec<u32>> {
     check_n_targets(rows.n_rows(), targets.len())?;
+    weights.map_or(Ok(()), |weights| check_row_weights(weights, rows.n_rows()))?;
     let mut all = RowsByContents::new(seed);
     for row in 0..rows.n_rows() {
         all.insert(row as RowId, rows.row(row));
     }
-    let first = all.first(n, |row| to_ordered(targets[row as usize] + 0.0));
+    let weight = |row: RowId| weights.map_or(0, |weights| weights[row as usize].to_bits());
+    let first = all.first(n, |row| to_ordered(targets[row as usize] + 0.0), weight);
     Ok(first.into_iter().map(|(row, _)| row).collect())
 }
 
@@ -73,9 +81,14 @@ impl RowsByContents {
         }
     }
 
-    /// The first `n` rows, or all, and the copies of each. Copies are numbered in the order of `rank`, so that rows that
-    /// differ in rank alone are told apart.
-    pub(crate) fn first<T: Ord>(&self, n: usize, rank: impl Fn(RowId) -> T) -> Vec<(RowId, Copies)> {
+    /// The first `n` rows, or all, and the copies of each. Copies are numbered in the order of `rank`, and those of the same
+    /// rank in that of `tie`, so that rows that differ in these alone are told apart.
+    pub(crate) fn first<T: Ord>(
+        &self,
+        n: usize,
+        rank: impl Fn(RowId) -> T,
+        tie: impl Fn(RowId) -> u64,
+    ) -> Vec<(RowId, Copies)> {
         let mut sorted: BTreeMap<Key, Vec<RowId>> = BTreeMap::new();
         let chosen = self.order.iter().take(n).map(|&(_, key, number)| {
             let copies = &self.copies[&key];
@@ -84,7 +97,7 @@ impl RowsByContents {
             }
             let copies = sorted.entry(key).or_insert_with(|| {
                 let mut copies = copies.clone();
-                copies.sort_by_key(|&row| rank(row));
+                copies.sort_by_key(|&row| (rank(row), tie(row)));
                 copies
             });
             let agree = rank(copies[0]) == rank(copies[copies.len() - 1]);
@@ -111,11 +124,11 @@ mod tests {
         (0..2).map(move |_| stream.below(12) as f64)
     }
 
-    fn contents(rows: &RowsByContents, n: usize) -> Vec<(Vec<f64>, u32, Copies)> {
-        let rank = |row: RowId| row % 3;
-        rows.first(n, rank)
+    fn contents(rows: &RowsByContents, n: usize) -> Vec<(Vec<f64>, u32, u32, Copies)> {
+        let (rank, tie) = (|row: RowId| row % 3, |row: RowId| row % 5);
+        rows.first(n, rank, |row| tie(row).into())
             .into_iter()
-            .map(|(row, copies)| (features(row).collect(), rank(row), copies))
+            .map(|(row, copies)| (features(row).collect(), rank(row), tie(row), copies))
             .collect()
     }
 
@@ -141,7 +154,8 @@ mod tests {
             for n in [1, 20, 1000] {
                 assert_eq!(contents(&rows, n), contents(&again, n));
             }
-            let mut all: Vec<RowId> = rows.first(1000, |row| row).into_iter().map(|(row, _)| row).collect();
+            let mut all: Vec<RowId> =
+                rows.first(1000, |row| row, |_| 0).into_iter().map(|(row, _)| row).collect();
             all.sort_unstable();
             held.sort_unstable();
             assert_eq!(all, held);
@@ -160,7 +174,7 @@ mod tests {
             for row in 0..100 {
                 rows.insert(row, [f64::from(row.max(49))].into_iter());
             }
-            rows.first(10, |_| ()).iter().filter(|(row, _)| *row < 50).count()
+            rows.first(10, |_| (), |_| 0).iter().filter(|(row, _)| *row < 50).count()
         });
         let mean = n_chosen.sum::<usize>() as f64 / 400.0;
         assert!((mean - 5.0).abs() < 0.3, "{mean}");

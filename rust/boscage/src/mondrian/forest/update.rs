@@ -228,7 +228,7 @@ impl<P: Statistics> Forest<P> {
             lifetime: self.settings.lifetime,
             min_samples_split: self.settings.min_samples_split,
             table,
-            targets: &self.targets,
+            targets: self.row_targets(),
         }
     }
 }
@@ -263,7 +263,7 @@ mod tests {
         let (x, y) = rows(ids);
         let domain = Domain::new(vec![0.0; FEATURES], vec![8.0; FEATURES], None).unwrap();
         let settings = MondrianSettings { n_estimators: 5, ..MondrianSettings::default() };
-        let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(ids) };
+        let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(ids), weights: None };
         Forest::fit(settings, domain, batch, &y, &Run::default()).unwrap()
     }
 
@@ -295,7 +295,8 @@ mod tests {
             for _ in 0..12 {
                 let came: Vec<u64> = (0..stream.below(5)).map(|_| (stream.unit() * 1e9) as u64).collect();
                 let (x, y) = rows(&came);
-                let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&came) };
+                let batch =
+                    Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&came), weights: None };
                 forest.insert(batch, || y).unwrap();
                 held.extend(came);
                 let either = [Predictive::Averaged, Predictive::Realised];
@@ -325,7 +326,8 @@ mod tests {
             let capacity = forest.row_index.capacity();
             let more: Vec<u64> = (0..(capacity - held.len()) as u64).map(|i| 2_000_000_000 + i).collect();
             let (x, y) = rows(&more);
-            let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&more) };
+            let batch =
+                Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&more), weights: None };
             forest.insert(batch, || y).unwrap();
             assert_eq!(forest.row_index.capacity(), capacity);
         }
@@ -345,7 +347,11 @@ mod tests {
                 for _ in 0..20 {
                     let mut forest = fitted(&ids[..10]);
                     let (x, y) = rows(&ids[10..]);
-                    let batch = Batch { rows: Rows::from_f32(&x, FEATURES).unwrap(), ids: Some(&ids[10..]) };
+                    let batch = Batch {
+                        rows: Rows::from_f32(&x, FEATURES).unwrap(),
+                        ids: Some(&ids[10..]),
+                        weights: None,
+                    };
                     forest.insert(batch, || y).unwrap();
                     let asked = map(2, 16, |_| forest.flushed(&run).is_ok());
                     done.send(asked).unwrap();

@@ -42,7 +42,7 @@ struct Part {
 
 impl System<'_> {
     /// The rows' weights `(K + s^2 I)^-1 y` for several columns of values `y`, until what is left of each column is less than a
-    /// share of it. Values and weights are `n_rows x n_columns`.
+    /// share of it; the noise of rows that have weights themselves is less. Values and weights are `n_rows x n_columns`.
     ///
     /// # Errors
     /// An interrupt.
@@ -52,17 +52,27 @@ impl System<'_> {
         n_columns: usize,
         tolerance: f64,
     ) -> Result<Vec<f64>> {
+        let mut values = values.to_vec();
+        self.scale_rows(values.chunks_exact_mut(n_columns));
         let mut weights = vec![0.0; values.len()];
         let n_blocks = n_columns.div_ceil(WIDEST);
         for block in 0..n_blocks {
             let columns = block * n_columns / n_blocks..(block + 1) * n_columns / n_blocks;
-            let parts = self.solve_block(values, n_columns, &columns, tolerance)?;
+            let parts = self.solve_block(&values, n_columns, &columns, tolerance)?;
             let rows = parts.iter().flat_map(|part| part.solution.chunks_exact(part.width));
             for (weights, row) in weights.chunks_exact_mut(n_columns).zip(rows) {
                 weights[columns.clone()].copy_from_slice(&row[..columns.len()]);
             }
         }
+        self.scale_rows(weights.chunks_exact_mut(n_columns));
         Ok(weights)
+    }
+
+    /// Multiplies the numbers of every row by the root of its weight.
+    fn scale_rows<'a>(&self, rows: impl Iterator<Item = &'a mut [f64]>) {
+        for (row, root) in rows.zip(self.roots.as_deref().unwrap_or_default()) {
+            row.iter_mut().for_each(|number| *number *= root);
+        }
     }
 
     /// The parts that hold the solution of some columns.
@@ -123,14 +133,19 @@ impl System<'_> {
         })
     }
 
-    /// The images `(K + s^2 I) P` of the directions, of [`LANES`] columns.
+    /// The images `(K + s^2 I) P` of the directions, of [`LANES`] columns; with weights of the rows, `W^1/2 K W^1/2` for `K`.
     fn find_images(&self, spans: &[Vec<f32>], parts: &mut [Part], first: usize) -> Result<()> {
         let rows = parts.iter().flat_map(|part| part.direction.chunks_exact(part.width));
         let single = |row: &[f64]| std::array::from_fn(|lane| row[first + lane] as f32);
-        let directions: Vec<[f32; LANES]> = rows.map(single).collect();
-        let product = self.over_trees(|i, product, buffer| {
+        let mut directions: Vec<[f32; LANES]> = rows.map(single).collect();
+        let roots = self.roots.as_deref().unwrap_or_default();
+        for (direction, &root) in directions.iter_mut().zip(roots) {
+            *direction = direction.map(|number| number * root as f32);
+        }
+        let mut product = self.over_trees(|i, product, buffer| {
             self.trees.passes[i].add_product(&spans[i], &directions, product, buffer);
         })?;
+        self.scale(&mut product, |root| root);
         let rows = parts.iter_mut().flat_map(|part| {
             part.image.chunks_exact_mut(part.width).zip(part.direction.chunks_exact(part.width))
         });

@@ -15,6 +15,10 @@
 //! once, whose numbers lie side by side in memory. Many right-hand sides of one system are solved in a block
 //! (`block`), with fewer products for all of them. Rows are numbered in a canonical order (`row_order`), so that
 //! sums do not depend on the order of arrival.
+//!
+//! With weights `W` of the rows, the noise of a row of weight `w` has the variance `s^2 / w`, as the mean of `w` rows has. The
+//! system is then solved for `b = W^-1/2 a`: `(W^1/2 K W^1/2 + s^2 I) b = W^1/2 y` is as well conditioned as that of rows
+//! without weights.
 
 mod block;
 mod means;
@@ -66,6 +70,8 @@ impl Trees {
 pub(crate) struct System<'a> {
     trees: &'a Trees,
     noise_variance: f64,
+    /// The square roots of the rows' weights in the common order, unless all are 1.
+    roots: Option<Vec<f64>>,
     /// What the clock spends between a node's parent and the node, by tree and the node's number in its passes.
     spans: Vec<Vec<f64>>,
     run: &'a Run<'a>,
@@ -86,11 +92,12 @@ impl<'a> System<'a> {
     pub(crate) fn new(
         trees: &'a Trees,
         clock: impl Fn(f64) -> f64 + Sync,
-        noise_variance: f64,
+        (noise_variance, weights): (f64, Option<&[f64]>),
         run: &'a Run<'a>,
     ) -> Result<Self> {
         let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&clock)))?;
-        Ok(Self { trees, noise_variance, spans, run })
+        let roots = weights.map(|weights| weights.iter().map(|weight| weight.sqrt()).collect());
+        Ok(Self { trees, noise_variance, roots, spans, run })
     }
 
     pub(crate) fn n_trees(&self) -> usize {
@@ -176,6 +183,7 @@ impl<'a> System<'a> {
     ) -> Result<Vec<[f64; L]>> {
         let n = rest.len();
         let mut weights = vec![[0.0; L]; n];
+        self.scale(rest, |root| root);
         let mut direction = rest.to_vec();
         let mut square = dot(rest, rest);
         let enough = square.map(|square| tolerance * tolerance * square);
@@ -187,7 +195,7 @@ impl<'a> System<'a> {
             if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
                 break;
             }
-            let mut image = self.product(&direction, merged)?;
+            let mut image = self.scaled_product(&direction, merged)?;
             for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(weighs) {
                 add(image, direction, self.noise_variance);
                 *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
@@ -206,7 +214,33 @@ impl<'a> System<'a> {
             }
             square = next;
         }
+        self.scale(&mut weights, |root| root);
+        self.scale(rest, |root| 1.0 / root);
         Ok(weights)
+    }
+
+    /// `W^1/2 K W^1/2` times numbers.
+    fn scaled_product<const L: usize>(
+        &self,
+        numbers: &[[f64; L]],
+        merged: &[Vec<MergedNode>],
+    ) -> Result<Vec<[f64; L]>> {
+        if self.roots.is_none() {
+            return self.product(numbers, merged);
+        }
+        let mut numbers = numbers.to_vec();
+        self.scale(&mut numbers, |root| root);
+        let mut product = self.product(&numbers, merged)?;
+        self.scale(&mut product, |root| root);
+        Ok(product)
+    }
+
+    /// Multiplies the numbers of every row by a function of the root of its weight, which takes 1 to 1.
+    fn scale<const L: usize>(&self, numbers: &mut [[f64; L]], factor: impl Fn(f64) -> f64) {
+        for (own, &root) in numbers.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
+            let factor = factor(root);
+            *own = own.map(|number| factor * number);
+        }
     }
 
     /// `K` times weights.

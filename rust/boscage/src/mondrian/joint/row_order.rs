@@ -18,7 +18,7 @@ pub(crate) fn places_in(order: &[RowId]) -> Vec<u32> {
 }
 
 /// The rows in an order that does not depend on that of their arrival: leaf by leaf of the first tree. Copies are adjacent,
-/// in the order of their targets.
+/// in the order of their targets, and then of their weights.
 pub(crate) fn in_order<S: Scalar, P: Statistics>(
     forest: &Forest<P>,
     storage: &Storage<S, P>,
@@ -35,7 +35,10 @@ pub(crate) fn in_order<S: Scalar, P: Statistics>(
         });
         each.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let by_target = |a: RowId, b: RowId| by_target(forest.targets[a as usize], forest.targets[b as usize]);
+    let targets = forest.row_targets();
+    let by_target = |a: RowId, b: RowId| {
+        by_target(targets.of(a), targets.of(b)).then(targets.weight(a).total_cmp(&targets.weight(b)))
+    };
     let leaves: Vec<NodeId> = arena.preorder().into_iter().filter(|node| node.is_leaf()).collect();
     let mut order = Vec::with_capacity(forest.n_rows());
     for some in leaves.chunks(SOME) {

@@ -1,7 +1,7 @@
 //! A third posterior, of the size that a new one has at least: the total of the counts at every node.
 
 use super::*;
-use crate::data::{RowId, Rows, Scalar};
+use crate::data::{RowId, RowTargets, Rows, Scalar};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
@@ -27,15 +27,15 @@ impl NodeTotals {
 impl Statistics for NodeTotals {
     type Target = u32;
 
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[u32]) {
-        self.set(leaf, rows.iter().map(|&row| u64::from(targets[row as usize])).sum());
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, u32>) {
+        self.set(leaf, rows.iter().map(|&row| u64::from(targets.of(row))).sum());
     }
 
-    fn grow_leaf(&mut self, _: NodeId, _: usize, _: &[RowId], _: &[u32]) -> Option<bool> {
+    fn grow_leaf(&mut self, _: NodeId, _: usize, _: &[RowId], _: RowTargets<'_, u32>) -> Option<bool> {
         None
     }
 
-    fn shrink_leaf(&mut self, _: NodeId, _: usize, _: &[RowId], _: &[u32]) -> Option<bool> {
+    fn shrink_leaf(&mut self, _: NodeId, _: usize, _: &[RowId], _: RowTargets<'_, u32>) -> Option<bool> {
         None
     }
 
@@ -120,7 +120,7 @@ fn rows(ids: &[u64]) -> (Vec<f64>, Vec<u32>) {
 }
 
 fn batch<'a>(x: &'a [f64], ids: &'a [u64]) -> Batch<'a> {
-    Batch { rows: Rows::from_f64(x, FEATURES).unwrap(), ids: Some(ids) }
+    Batch { rows: Rows::from_f64(x, FEATURES).unwrap(), ids: Some(ids), weights: None }
 }
 
 fn fitted(ids: &[u64], min_samples_split: usize) -> Counter {

@@ -68,7 +68,8 @@ mod tests {
 
     fn node() -> NodeId {
         let rows = Rows::from_f64(&[0.3], 1).unwrap();
-        let (domain, batch) = (Domain::of_rows(rows, None).unwrap(), Batch { rows, ids: None });
+        let (domain, batch) =
+            (Domain::of_rows(rows, None).unwrap(), Batch { rows, ids: None, weights: None });
         let settings = MondrianSettings::default();
         let forest: Forest<ClassCounts> =
             Forest::fit(settings, domain, batch, &[0], &crate::Run::default()).unwrap();

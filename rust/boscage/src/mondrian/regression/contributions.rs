@@ -83,9 +83,10 @@ impl MondrianRegressor {
     /// # Errors
     /// An interrupt.
     pub fn split_gains(&self, run: &Run<'_>) -> Result<Vec<f64>> {
-        let squares = |numbers: &[f64]| {
-            let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
-            numbers.iter().map(|y| (y - mean).powi(2)).sum()
+        let squares = |numbers: &[(f64, f64)]| {
+            let weight = numbers.iter().map(|(_, weight)| weight).sum::<f64>();
+            let mean = numbers.iter().map(|(y, weight)| weight * y).sum::<f64>() / weight;
+            numbers.iter().map(|(y, weight)| weight * (y - mean).powi(2)).sum()
         };
         split_gains(&self.forest, |y| y, squares, run)
     }
@@ -100,11 +101,14 @@ impl MondrianRegressor {
         let mut means = vec![0.0; n_features];
         let mut constant = 0.0;
         let all: Vec<u32> = self.forest.row_index.rows().collect();
+        let targets = self.forest.row_targets();
+        let weight: f64 = all.iter().map(|&row| targets.weight(row)).sum();
         for &row in &all {
+            let own = targets.weight(row);
             let x = self.forest.filled_values(row);
             let (first, parts) = linear.parts(|d| x[d], n_features);
             constant = first;
-            means.iter_mut().zip(parts).for_each(|(mean, part)| *mean += part / all.len() as f64);
+            means.iter_mut().zip(parts).for_each(|(mean, part)| *mean += own * part / weight);
         }
         let total: f64 = constant + means.iter().sum::<f64>();
         for base in &mut found.base {

@@ -1,7 +1,9 @@
 //! Statistics for regression: number, mean and sum of squares of the targets at each node.
+//!
+//! With weights, a row of weight `w` counts as `w` rows: numbers of rows are sums of weights, and means and sums of squares are
+//! weighted.
 
-use crate::data::RowId;
-use crate::data::fetch;
+use crate::data::{RowId, RowTargets, Weight, fetch};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -27,12 +29,23 @@ impl Moments {
         Self { mean, squares: squares.max(f64::MIN_POSITIVE) }
     }
 
-    /// Of two sets together.
-    fn join(self, n: usize, other: Self, m: usize) -> Self {
+    /// Of some targets and their weights, which sum to `n`; they are sorted first, too.
+    fn of_weighted(targets: &mut [(f64, f64)], n: f64) -> Self {
+        targets.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let (first, last) = (targets[0].0, targets[targets.len() - 1].0);
+        if first == last {
+            return Self { mean: first, squares: 0.0 };
+        }
+        let mean = targets.iter().map(|(y, weight)| weight / n * y).sum::<f64>();
+        let squares = targets.iter().map(|(y, weight)| weight * (y - mean) * (y - mean)).sum::<f64>();
+        Self { mean, squares: squares.max(f64::MIN_POSITIVE) }
+    }
+
+    /// Of two sets together, of so many rows.
+    fn join(self, n: f64, other: Self, m: f64) -> Self {
         if self.mean == other.mean && self.squares == 0.0 && other.squares == 0.0 {
             return self;
         }
-        let (n, m) = (n as f64, m as f64);
         let apart = other.mean - self.mean;
         let share = m / (n + m);
         let squares = self.squares + other.squares + apart * apart * n * share;
@@ -44,11 +57,40 @@ impl Moments {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeMoments {
     moments: Vec<Moments>,
+    /// By node the sum of weights, as far as there are such nodes; 0 if all rows have the weight 1.
+    weights: Vec<f64>,
 }
 
 impl NodeMoments {
     pub(crate) fn moments(&self, node: NodeId) -> Moments {
         self.moments[node.index()]
+    }
+
+    /// The weight of a node that has so many rows.
+    pub(crate) fn weight(&self, node: NodeId, n_rows: usize) -> f64 {
+        let weight = self.weights.get(node.index()).copied().unwrap_or_default();
+        if weight > 0.0 { weight } else { n_rows as f64 }
+    }
+
+    /// Whether some rows of a node have another weight than 1.
+    pub(crate) fn is_weighted(&self, node: NodeId) -> bool {
+        self.weights.get(node.index()).is_some_and(|&weight| weight > 0.0)
+    }
+
+    /// Sets the weight of a node; 0 if all rows have the weight 1.
+    fn set_weight(&mut self, node: NodeId, weight: f64) {
+        if self.weights.len() <= node.index() && weight > 0.0 {
+            self.weights.resize(node.index() + 1, 0.0);
+        }
+        if let Some(own) = self.weights.get_mut(node.index()) {
+            *own = weight;
+        }
+    }
+
+    fn set_weighted_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, f64>) {
+        let (weight, moments) = moments_of(rows.iter().copied(), targets);
+        self.set(leaf, moments);
+        self.set_weight(leaf, weight);
     }
 
     fn set(&mut self, node: NodeId, moments: Moments) {
@@ -59,13 +101,29 @@ impl NodeMoments {
     }
 }
 
+/// Weight and moments of some rows.
+fn moments_of(rows: impl Iterator<Item = RowId>, targets: RowTargets<'_, f64>) -> (f64, Moments) {
+    let mut own: Vec<(f64, f64)> = rows.map(|row| (targets.of(row), targets.weight(row))).collect();
+    let weight = own.iter().map(|&(_, weight)| Weight::of(weight)).sum::<Weight>().float();
+    (weight, Moments::of_weighted(&mut own, weight))
+}
+
+/// Weight and mean of some rows.
+pub(crate) fn weighted(rows: impl Iterator<Item = RowId>, targets: RowTargets<'_, f64>) -> (f64, f64) {
+    let (weight, moments) = moments_of(rows, targets);
+    (weight, moments.mean)
+}
+
 impl Statistics for NodeMoments {
     type Target = f64;
 
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[f64]) {
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, f64>) {
         /// Few leaves have more rows.
         const FEW: usize = 16;
-        let target = |&row: &RowId| targets[row as usize];
+        if !targets.weigh_one(rows) {
+            return self.set_weighted_leaf(leaf, rows, targets);
+        }
+        let target = |&row: &RowId| targets.of(row);
         let moments = match rows {
             [row] => Moments { mean: target(row), squares: 0.0 },
             _ if rows.len() <= FEW => {
@@ -76,23 +134,36 @@ impl Statistics for NodeMoments {
             _ => Moments::of(&mut rows.iter().map(target).collect::<Vec<f64>>()),
         };
         self.set(leaf, moments);
+        self.set_weight(leaf, 0.0);
     }
 
-    fn grow_leaf(&mut self, leaf: NodeId, _: usize, added: &[RowId], targets: &[f64]) -> Option<bool> {
+    fn grow_leaf(
+        &mut self,
+        leaf: NodeId,
+        _: usize,
+        added: &[RowId],
+        targets: RowTargets<'_, f64>,
+    ) -> Option<bool> {
         let Moments { mean, squares } = self.moments(leaf);
         // Otherwise the mean has to be computed from all rows in sorted order, not in that of their
         // arrival.
-        let same = squares == 0.0 && added.iter().all(|&row| targets[row as usize] == mean);
+        let same = squares == 0.0
+            && !self.is_weighted(leaf)
+            && targets.weigh_one(added)
+            && added.iter().all(|&row| targets.of(row) == mean);
         // The parent's moments depend on the number of rows.
         same.then_some(true)
     }
 
-    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: &[f64]) -> Option<bool> {
-        self.is_uniform(leaf).then_some(true)
+    fn shrink_leaf(&mut self, leaf: NodeId, _: usize, _: &[RowId], _: RowTargets<'_, f64>) -> Option<bool> {
+        (self.is_uniform(leaf) && !self.is_weighted(leaf)).then_some(true)
     }
 
     fn join(&mut self, split: NodeId, (left, n): (NodeId, usize), (right, m): (NodeId, usize)) -> bool {
+        let weighs = self.is_weighted(left) || self.is_weighted(right);
+        let (n, m) = (self.weight(left, n), self.weight(right, m));
         self.set(split, self.moments(left).join(n, self.moments(right), m));
+        self.set_weight(split, if weighs { n + m } else { 0.0 });
         true
     }
 
@@ -104,6 +175,7 @@ impl Statistics for NodeMoments {
 
     fn shrink_to_fit(&mut self) {
         self.moments.shrink_to_fit();
+        self.weights.shrink_to_fit();
     }
 
     fn fetch_all(&self) {
@@ -111,6 +183,6 @@ impl Statistics for NodeMoments {
     }
 
     fn bytes(&self) -> usize {
-        self.moments.capacity() * size_of::<Moments>()
+        self.moments.capacity() * size_of::<Moments>() + self.weights.capacity() * size_of::<f64>()
     }
 }

@@ -120,7 +120,7 @@ fn fast_prior<S: Scalar>(tree: &Tree<S, NodeMoments>, hyper: &Hyperparameters) -
         None => (hyper.mu, 0.5 * hyper.gamma1),
         Some(root) => {
             let moments = tree.statistics.moments(root);
-            (moments.mean, moments.squares / tree.arena.n_rows(root) as f64)
+            (moments.mean, moments.squares / tree.statistics.weight(root, tree.arena.n_rows(root)))
         }
     };
     Component { weight: 1.0, mean, variance: variance + hyper.noise_variance }
@@ -464,7 +464,7 @@ impl NodeValues<NodeMoments> for NodePosteriors<'_> {
         let values = if self.posterior.settings.posterior == Posterior::Fast {
             let of = |&node: &NodeId| {
                 let moments = tree.statistics.moments(node);
-                [moments.mean, moments.squares / tree.arena.n_rows(node) as f64]
+                [moments.mean, moments.squares / tree.statistics.weight(node, tree.arena.n_rows(node))]
             };
             order.iter().flat_map(of).collect()
         } else {

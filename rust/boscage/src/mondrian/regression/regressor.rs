@@ -38,7 +38,7 @@ use crate::validate;
 ///     MondrianSettings { n_estimators: 20, ..MondrianSettings::default() },
 ///     RegressionSettings::default(),
 ///     Domain::of_rows(rows, None)?,
-///     Batch { rows, ids: None },
+///     Batch { rows, ids: None, weights: None },
 ///     &y,
 ///     &Run::default(),
 /// )?;

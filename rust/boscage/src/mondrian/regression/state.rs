@@ -254,10 +254,12 @@ pub(super) fn choose_hyperparameters<S: Scalar>(
     let moments = |observed: Observed<'_>| {
         tree.arena.root().map(|root| observed.moments(0, tree).moments(root)).unwrap_or_default()
     };
+    // As how many rows all rows count.
+    let weight = tree.arena.root().map_or(0.0, |root| tree.statistics.weight(root, n));
     let heuristic_of = |observed: Observed<'_>| {
         let moments = moments(observed);
-        let variance = moments.squares / n.max(1) as f64;
-        heuristic(moments.mean, variance, n, forest.domain.total_weight())
+        let variance = if n > 0 { moments.squares / weight } else { 0.0 };
+        heuristic(moments.mean, variance, weight, forest.domain.total_weight())
     };
     let mut start = heuristic_of(observed);
     let lifetime = forest.settings.lifetime;
@@ -272,7 +274,7 @@ pub(super) fn choose_hyperparameters<S: Scalar>(
     });
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
     // Constant targets have no best hyperparameters.
-    let is_flat = |Moments { mean, squares }: Moments| squares <= f64::EPSILON * n as f64 * mean * mean;
+    let is_flat = |Moments { mean, squares }: Moments| squares <= f64::EPSILON * weight * mean * mean;
     if settings.posterior == Posterior::Fast || n < 2 || is_flat(moments(all)) {
         return Ok(Chosen::alone(start));
     }
@@ -288,7 +290,7 @@ pub(super) fn choose_hyperparameters<S: Scalar>(
         HyperparameterRule::MarginalLikelihood => {
             if !fixed {
                 // Half signal and half noise, rather than nearly all signal.
-                start.noise_variance = 0.5 * moments(observed).squares / n as f64;
+                start.noise_variance = 0.5 * moments(observed).squares / weight;
             }
             Chosen::alone(marginal_likelihood::maximise(
                 &storage.trees,

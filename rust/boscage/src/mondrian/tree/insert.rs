@@ -6,7 +6,7 @@
 //! pause ends. For this subtree further cuts of the cell are drawn (Algorithm 5.9, with cells in place of data boxes).
 
 use crate::control::Control;
-use crate::data::{RowId, Scalar, Table};
+use crate::data::{RowId, RowTargets, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::process::cut::SkippedCut;
 use crate::mondrian::tree::Tree;
@@ -30,7 +30,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         scratch: &mut Scratch<'_>,
         control: &Control,
     ) -> Result<()> {
-        self.arena.reserve_rows(process.targets.len());
+        self.arena.reserve_rows(process.targets.targets.len());
         Insertion { tree: self, process, scratch, control, names: None }.run(rows)?;
         self.refresh_grown(&mut scratch.touched, rows, process);
         self.arena.compact();
@@ -184,15 +184,15 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     fn enter_leaf(&mut self, task: &Task, leaf: NodeId, added: &[RowId]) {
         let arena = &mut self.tree.arena;
         let one = arena.any_row(leaf);
-        let targets = self.process.targets;
+        let (process, held) = (self.process, || arena.leaf_rows(leaf));
+        let n_rows = arena.n_rows(leaf);
         let stays = !arena.is_paused(leaf)
-            || arena.n_rows(leaf) + added.len() < self.process.min_samples_split
+            || process.are_few(n_rows + added.len(), || held().chain(added.iter().copied()))
             || if self.tree.statistics.is_uniform(leaf) {
-                added.iter().all(|&row| targets[row as usize] == targets[one as usize])
+                added.iter().all(|&row| process.targets.of(row) == process.targets.of(one))
             } else {
                 // Paused for its number of rows, or because its rows coincide.
-                arena.n_rows(leaf) >= self.process.min_samples_split
-                    && added.iter().all(|&row| self.process.coincide(&[one, row]))
+                !process.are_few(n_rows, held) && added.iter().all(|&row| process.coincide(&[one, row]))
             };
         if stays {
             arena.extend_leaf(leaf, added.iter().copied());
@@ -254,9 +254,13 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     /// Draws a block and all below it on a copy of its rows, which fits the cache.
     fn build_copied(&mut self, block: Block, rows: &[RowId]) -> Result<()> {
         let values = self.process.table.copy(rows);
-        let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets[row as usize]).collect();
+        let RowTargets { targets, weights } = self.process.targets;
+        let targets: Vec<P::Target> = rows.iter().map(|&row| targets[row as usize]).collect();
+        let weights: Option<Vec<f64>> =
+            weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect());
         let table = Table::new(&values, values.len() / rows.len());
-        let process = Process { table, targets: &targets, ..*self.process };
+        let targets = RowTargets { targets: &targets, weights: weights.as_deref() };
+        let process = Process { table, targets, ..*self.process };
         let Self { tree, scratch, control, .. } = self;
         let mut copied = Insertion { tree, process: &process, scratch, control, names: Some(rows) };
         let mut numbers: Vec<RowId> = (0..rows.len() as u32).collect();

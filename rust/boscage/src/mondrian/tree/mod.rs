@@ -25,9 +25,8 @@ pub(crate) mod scratch;
 mod skipped_cuts;
 pub(crate) mod statistics;
 
-use crate::data::RowId;
-use crate::data::{Scalar, Table};
-use crate::mondrian::tree::arena::{Arena, NodeId, NodeLink};
+use crate::data::{RowId, RowTargets, Scalar, Table, Weight};
+use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind, NodeLink};
 use crate::mondrian::tree::node_boxes::NodeBoxes;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -76,12 +75,24 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.arena.root().map_or(0, |root| self.arena.n_rows(root))
     }
 
+    /// The weights of the rows under all nodes, by [`NodeId::index`].
+    pub(crate) fn weights(&self, targets: RowTargets<'_, P::Target>) -> Vec<Weight> {
+        let mut weights = vec![Weight::NONE; self.arena.n_indices()];
+        for &node in self.arena.preorder().iter().rev() {
+            weights[node.index()] = match self.arena.kind(node) {
+                NodeKind::Split(left, right) => weights[left.index()] + weights[right.index()],
+                NodeKind::Leaf => self.arena.leaf_rows(node).map(|row| Weight::of(targets.weight(row))).sum(),
+            };
+        }
+        weights
+    }
+
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.arena.bytes() + self.statistics.bytes() + self.boxes.bytes()
     }
 
-    fn set_leaf(&mut self, leaf: NodeId, targets: &[P::Target]) {
+    fn set_leaf(&mut self, leaf: NodeId, targets: RowTargets<'_, P::Target>) {
         let rows: Vec<RowId> = self.arena.leaf_rows(leaf).collect();
         self.statistics.set_leaf(leaf, &rows, targets);
     }

@@ -1,6 +1,6 @@
 //! What determines a tree besides its rows: the process, the stopping rule, and where rows' values are.
 
-use crate::data::{RowId, Scalar, Table, goes_right};
+use crate::data::{RowId, RowTargets, Scalar, Table, Weight, goes_right};
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;
 use crate::random::keyed::Key;
@@ -13,15 +13,27 @@ pub(crate) struct Process<'a, S, T> {
     pub(crate) lifetime: f64,
     pub(crate) min_samples_split: usize,
     pub(crate) table: Table<'a, S>,
-    pub(crate) targets: &'a [T],
+    pub(crate) targets: RowTargets<'a, T>,
 }
 
 impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
     /// Whether the stopping rule pauses a node of these rows (Algorithm 5.9, line 3; Algorithm 6.2, line 2): their targets
-    /// are the same, or they are fewer than `min_samples_split`.
+    /// are the same, or they are few.
     pub(crate) fn pauses(&self, rows: &[RowId]) -> bool {
-        let target = |row: RowId| self.targets[row as usize];
-        rows.len() < self.min_samples_split || rows.iter().all(|&row| target(row) == target(rows[0]))
+        self.are_few(rows.len(), || rows.iter().copied())
+            || rows.iter().all(|&row| self.targets.of(row) == self.targets.of(rows[0]))
+    }
+
+    /// Whether so many rows are fewer than `min_samples_split`, where a row of weight `w` counts as `max(1, w)` rows: whole
+    /// weights are repeated rows, and small ones, of which only the shares matter, do not stop all splits. `rows` is asked
+    /// for them if their weights matter.
+    pub(crate) fn are_few<I: Iterator<Item = RowId>>(&self, n_rows: usize, rows: impl FnOnce() -> I) -> bool {
+        if n_rows >= self.min_samples_split {
+            return false;
+        }
+        let Some(weights) = self.targets.weights else { return true };
+        let counted: Weight = rows().map(|row| Weight::of(weights[row as usize]).max(Weight::ONE)).sum();
+        counted < Weight::of_rows(self.min_samples_split)
     }
 
     /// Whether all rows go to one side of a cut.

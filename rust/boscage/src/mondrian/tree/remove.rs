@@ -82,9 +82,12 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
             (Some(_), Some(_)) => {}
         }
         let statistics = below.statistics && self.join(node);
-        if self.arena.n_rows(node) < process.min_samples_split
-            || statistics && self.statistics.is_uniform(node)
-        {
+        let held = || {
+            let mut rows = Vec::new();
+            self.arena.collect_rows(node, &mut rows);
+            rows.into_iter()
+        };
+        if process.are_few(self.arena.n_rows(node), held) || statistics && self.statistics.is_uniform(node) {
             self.collapse(link, node, process);
             return Changed::ALL;
         }

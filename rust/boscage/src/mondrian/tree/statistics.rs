@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::data::RowId;
+use crate::data::{RowId, RowTargets};
 use crate::mondrian::tree::arena::NodeId;
 
 /// Sufficient statistics of the targets at every node of one tree: a function of the node's rows alone, not
@@ -12,7 +12,7 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     type Target: Copy + Debug + PartialEq + Send + Sync;
 
     /// Sets a leaf's statistics from all its rows.
-    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: &[Self::Target]);
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, Self::Target>);
 
     /// Tries to update a leaf to which `added` rows came, without reading the others; `n_rows` counts all.
     /// Returns whether its parent's statistics may have changed; `None` if [`set_leaf`](Self::set_leaf) is needed.
@@ -21,7 +21,7 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
         leaf: NodeId,
         n_rows: usize,
         added: &[RowId],
-        targets: &[Self::Target],
+        targets: RowTargets<'_, Self::Target>,
     ) -> Option<bool>;
 
     /// The same for a leaf that `removed` rows left.
@@ -30,7 +30,7 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
         leaf: NodeId,
         n_rows: usize,
         removed: &[RowId],
-        targets: &[Self::Target],
+        targets: RowTargets<'_, Self::Target>,
     ) -> Option<bool>;
 
     /// Sets a split's statistics from its children's and their numbers of rows; returns whether its

@@ -30,14 +30,18 @@ impl Systems {
                 for (weights, &column) in weights.iter().zip(&self.columns) {
                     by_class[column] += weights[lane];
                 }
-                let own = self.columns[self.places[row as usize] as usize];
+                let place = self.places[row as usize] as usize;
+                let (own, weight) =
+                    (self.columns[place], self.weights.as_ref().map_or(1.0, |all| all[place]));
                 let total: f64 = by_class.iter().sum();
-                let n_others = (self.columns.len() - 1).max(1) as f64;
+                let sizes = |k: usize| self.sizes[k] - if k == own { weight } else { 0.0 };
+                let of_others: f64 = (0..n_classes).map(sizes).sum();
+                let of_others = if self.columns.len() > 1 { of_others } else { 1.0 };
                 let start = values.len();
                 // Codes of the other rows, among which the class has another share.
-                values.extend(by_class.iter().enumerate().map(|(k, weight)| {
-                    weight - (self.sizes[k] - usize::from(k == own)) as f64 / n_others * total
-                }));
+                values.extend(
+                    by_class.iter().enumerate().map(|(k, weight)| weight - sizes(k) / of_others * total),
+                );
                 for (rest, all) in rest.iter().zip(all.chunks_exact(n_classes - 1)) {
                     for (k, weight) in all.iter().enumerate() {
                         values[start + k] += rest[lane] * weight;

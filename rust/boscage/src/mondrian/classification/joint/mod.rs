@@ -14,7 +14,8 @@
 //! `p_k(x)^a exp(b f_k(x))`, normalised,
 //!
 //! where `a` and `b` are those under which rows that are left out are most likely (`calibration`). Least
-//! squares on codes is no likelihood of labels; `b` gives `f` the scale of a log likelihood.
+//! squares on codes is no likelihood of labels; `b` gives `f` the scale of a log likelihood. The noise of a row of weight `w`
+//! is `s^2 / w`, and the shares of classes are those of the weights.
 //!
 //! *The clock* is `v(t) = 1 - exp(-g t)` with `g` = [`RATE`] times the sum of the feature weights: as in the
 //! hierarchy of chapter 5, what a node has in common with its ancestors fades exponentially with time (eq.
@@ -93,8 +94,10 @@ struct Systems {
     trees: Trees,
     /// All rows in their common order, and the column of each one's class.
     columns: Vec<usize>,
-    /// Numbers of rows of the classes, of which some may have none.
-    sizes: Vec<usize>,
+    /// Weights of the rows, in the same order, unless all are 1.
+    weights: Option<Vec<f64>>,
+    /// Weights of the classes, of which some may have no rows.
+    sizes: Vec<f64>,
     /// The places in the common order, by row.
     places: Vec<u32>,
 }
@@ -114,27 +117,32 @@ impl Systems {
         let order = in_order(forest, storage, by_label);
         let columns: Vec<usize> =
             order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
-        let mut sizes = vec![0; live.len()];
-        for &column in &columns {
-            sizes[column] += 1;
+        let weights: Option<Vec<f64>> = forest
+            .row_targets()
+            .weights
+            .map(|weights| order.iter().map(|&row| weights[row as usize]).collect());
+        let mut sizes = vec![0.0; live.len()];
+        for (place, &column) in columns.iter().enumerate() {
+            sizes[column] += weights.as_ref().map_or(1.0, |weights| weights[place]);
         }
         Ok(Self {
             clock: Clock::new(RATE * forest.domain.total_weight()),
             trees: Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?,
             columns,
+            weights,
             sizes,
             places: places_in(&order),
         })
     }
 
     fn system<'a>(&'a self, run: &'a Run<'a>) -> Result<System<'a>> {
-        System::new(&self.trees, |time| self.clock.at(time), NOISE, run)
+        System::new(&self.trees, |time| self.clock.at(time), (NOISE, self.weights.as_deref()), run)
     }
 
     /// The codes of all classes but the last, `n_rows x n_columns`, for the rows in their order.
     fn codes(&self) -> Vec<f64> {
-        let n = self.columns.len() as f64;
-        let shares = self.sizes[..self.sizes.len() - 1].iter().map(|&size| size as f64 / n);
+        let n: f64 = self.sizes.iter().sum();
+        let shares = self.sizes[..self.sizes.len() - 1].iter().map(|size| size / n);
         let of_row = |&column: &usize| {
             let codes = shares.clone().enumerate();
             codes.map(move |(k, share)| f64::from(u8::from(column == k)) - share)

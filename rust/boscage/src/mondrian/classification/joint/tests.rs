@@ -28,7 +28,7 @@ fn forest() -> MondrianClassifier {
     let settings = MondrianSettings { n_estimators: 40, ..MondrianSettings::default() };
     let classification = ClassificationSettings::default();
     let domain = Domain::of_rows(rows, None).unwrap();
-    let batch = Batch { rows, ids: None };
+    let batch = Batch { rows, ids: None, weights: None };
     MondrianClassifier::fit(settings, classification, domain, batch, (&codes, &labels), &[], &Run::default())
         .unwrap()
 }

@@ -290,7 +290,7 @@ fn leaf_message<S: Scalar, R: Real>(
     leaf: NodeId,
     noise_variance: R,
 ) -> Message<R> {
-    let n = tree.arena.n_rows(leaf) as f64;
+    let n = moments.weight(leaf, tree.arena.n_rows(leaf));
     let mean = R::constant(moments.moments(leaf).mean);
     Message { precision: R::constant(n) / noise_variance, mean }
 }
@@ -302,7 +302,7 @@ fn leaf_term<S: Scalar, R: Real>(
     leaf: NodeId,
     noise_variance: R,
 ) -> R {
-    let n = tree.arena.n_rows(leaf) as f64;
+    let n = moments.weight(leaf, tree.arena.n_rows(leaf));
     let each = (R::constant(std::f64::consts::TAU) * noise_variance).ln();
     let squares = R::constant(moments.moments(leaf).squares) / noise_variance;
     R::constant(-0.5) * (R::constant(n - 1.0) * each + squares + R::constant(n.ln()))

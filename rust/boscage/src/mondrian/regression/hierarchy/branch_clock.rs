@@ -329,7 +329,8 @@ pub(crate) mod tests {
     /// Any node.
     fn node() -> NodeId {
         let rows = Rows::from_f64(&[0.3], 1).unwrap();
-        let (domain, batch) = (Domain::new(vec![0.0], vec![1.0], None).unwrap(), Batch { rows, ids: None });
+        let (domain, batch) =
+            (Domain::new(vec![0.0], vec![1.0], None).unwrap(), Batch { rows, ids: None, weights: None });
         let (trees, settings) = (MondrianSettings::default(), RegressionSettings::default());
         let forest = MondrianRegressor::fit(trees, settings, domain, batch, &[1.0], &Run::default()).unwrap();
         with_storage!(forest.forest.flushed_alone(), storage => storage.trees[0].arena.root().unwrap())

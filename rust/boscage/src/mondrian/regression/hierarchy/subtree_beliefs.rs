@@ -25,7 +25,8 @@ pub(crate) struct SubtreeBeliefs {
 #[derive(Debug, Clone, Copy)]
 struct LeafEntry {
     number: u32,
-    n_rows: u32,
+    /// As how many rows its rows count.
+    n: f64,
     mean: f64,
 }
 
@@ -67,8 +68,8 @@ impl SubtreeBeliefs {
         let (mut leaves, mut splits) = (Vec::new(), Vec::new());
         for (number, &node) in (0..).zip(order.iter().rev()) {
             if node.is_leaf() {
-                let n_rows = tree.arena.n_rows(node) as u32;
-                leaves.push(LeafEntry { number, n_rows, mean: moments.moments(node).mean });
+                let n = moments.weight(node, tree.arena.n_rows(node));
+                leaves.push(LeafEntry { number, n, mean: moments.moments(node).mean });
             } else {
                 splits.push(SplitEntry { number, rank: node.rank() as u32 });
             }
@@ -109,9 +110,8 @@ impl SubtreeBeliefs {
         let nothing =
             Told { message: Message { precision: 0.0, mean: 0.0 }, clock: hyper.gamma1 * clocks.end() };
         let mut told = vec![nothing; self.leaves.len() + self.splits.len()];
-        for &LeafEntry { number, n_rows, mean } in &self.leaves {
-            told[number as usize].message =
-                Message { precision: f64::from(n_rows) / hyper.noise_variance, mean };
+        for &LeafEntry { number, n, mean } in &self.leaves {
+            told[number as usize].message = Message { precision: n / hyper.noise_variance, mean };
         }
         for (k, &SplitEntry { number, rank }) in self.splits.iter().enumerate() {
             let clock = hyper.gamma1 * clocks.of_split(rank as usize);
@@ -146,7 +146,8 @@ mod tests {
         let settings =
             MondrianSettings { n_estimators: 3, min_samples_split: 3, ..MondrianSettings::default() };
         let (domain, run) = (Domain::of_rows(rows, None).unwrap(), Run::default());
-        let mut forest = Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &run).unwrap();
+        let mut forest =
+            Forest::fit(settings, domain, Batch { rows, ids: None, weights: None }, &y, &run).unwrap();
         forest.forget(&(0..300).step_by(7).collect::<Vec<u64>>()).unwrap();
         let hyper = Hyperparameters {
             mu: 0.7,

@@ -167,7 +167,7 @@ pub(crate) fn predict_fast<S: Scalar>(
 ) {
     let own = |node: NodeId| {
         let moments = tree.statistics.moments(node);
-        let variance = moments.squares / tree.arena.n_rows(node) as f64;
+        let variance = moments.squares / tree.statistics.weight(node, tree.arena.n_rows(node));
         Component { weight: 1.0, mean: moments.mean, variance: variance + noise_variance }
     };
     let mut parent = prior;

@@ -7,7 +7,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
 use crate::mondrian::regression::hyperparameters::search::climb;
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
-use crate::mondrian::regression::joint::{Joint, Standard};
+use crate::mondrian::regression::joint::{Joint, Standard, in_order_of};
 use crate::mondrian::regression::trend::Design;
 use crate::mondrian::regression::trend::start_line::StartLine;
 
@@ -29,10 +29,11 @@ impl<S: Scalar> Trial<'_, S> {
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<(Standard, Vec<f64>)> {
         let lifetime = self.forest.settings.lifetime;
+        let weights = in_order_of(&self.order, self.observed.targets);
         let round = |y: f64| (standard.target(y) / GRID).round() * GRID;
         // By part, or the same for all of them.
         let targets: Vec<Vec<f64>> = match line {
-            None => vec![self.order.iter().map(|&row| round(self.observed.targets[row as usize])).collect()],
+            None => vec![self.order.iter().map(|&row| round(self.observed.targets.of(row))).collect()],
             Some((design, line)) => {
                 let part = |part: usize| {
                     let others = |place: usize| self.chosen.part(self.order[place]) != Some(part);
@@ -44,7 +45,7 @@ impl<S: Scalar> Trial<'_, S> {
             }
         };
         let errors = |trees: &Trees, hyper: Hyperparameters| {
-            let joint = Joint::new(trees, hyper, self.run)?;
+            let joint = Joint::new(trees, weights.as_deref(), hyper, self.run)?;
             match self.chosen.n_parts {
                 1 => self.errors::<1>(&joint, &targets),
                 2 => self.errors::<2>(&joint, &targets),
@@ -57,7 +58,8 @@ impl<S: Scalar> Trial<'_, S> {
         let evaluate = |point: [i32; 2]| {
             let hyper = at(point);
             let errors = errors(&few, hyper)?;
-            let square = errors.iter().map(|error| error * error / errors.len() as f64).sum::<f64>();
+            let square = |(error, weight): (&f64, &f64)| weight * error * error / errors.len() as f64;
+            let square = errors.iter().zip(&self.weights).map(square).sum::<f64>();
             Ok((-0.5 * square.ln(), hyper))
         };
         let (_, hyper) = climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?;

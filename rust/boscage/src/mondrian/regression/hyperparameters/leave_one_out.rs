@@ -224,15 +224,15 @@ impl<S: Scalar> Search<'_, S> {
         let mut errors = self.trial.errors_with_noise(left_out, prior);
         let together = self.joint.as_ref().map(|(model, of_joint)| Together {
             model: *model,
-            share: recentre(&mut errors, of_joint, spread),
+            share: recentre(&mut errors, (of_joint, &self.trial.weights), spread),
             spread,
         });
         let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
         let rows = by_row(&errors);
         if self.fixed {
-            return (score(&rows, 1.0), alone);
+            return (score(&rows, &self.trial.weights, 1.0), alone);
         }
-        let (score, scale, tails) = likeliest(self.noise, &rows, most);
+        let (score, scale, tails) = likeliest(self.noise, &rows, &self.trial.weights, most);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
         (score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone })
     }
@@ -247,15 +247,20 @@ impl<S: Scalar> Search<'_, S> {
 }
 
 /// The mean log density of the rows, and the factor on all variances, of `most` at most, and the tails that make it so.
-fn likeliest(noise: Noise, rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64, Option<NoiseTails>) {
+fn likeliest(
+    noise: Noise,
+    rows: &[Vec<(f64, f64)>],
+    weights: &[f64],
+    most: f64,
+) -> (f64, f64, Option<NoiseTails>) {
     match noise {
         Noise::Global => {
-            let (score, scale) = best_scale(rows, most);
+            let (score, scale) = best_scale(rows, weights, most);
             (score, scale, None)
         }
         Noise::Local => {
-            let (_, scale) = best_scale(rows, f64::INFINITY);
-            let (tails, scale, score) = NoiseTails::fit(rows, scale);
+            let (_, scale) = best_scale(rows, weights, f64::INFINITY);
+            let (tails, scale, score) = NoiseTails::fit(rows, weights, scale);
             (score, scale.min(most), Some(tails))
         }
     }
@@ -273,14 +278,14 @@ fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
 /// Moves every tree's errors (`left_out`, by tree and row) towards the joint model's `errors`, as far as
 /// that lowers the squared error; returns the share of the way. About their new mean, trees' deviations are
 /// multiplied by `spread`.
-fn recentre(left_out: &mut [Vec<(f64, f64)>], errors: &[f64], spread: f64) -> f64 {
+fn recentre(left_out: &mut [Vec<(f64, f64)>], (errors, weights): (&[f64], &[f64]), spread: f64) -> f64 {
     let n_trees = left_out.len() as f64;
     let own: Vec<f64> =
         (0..errors.len()).map(|row| left_out.iter().map(|tree| tree[row].0 / n_trees).sum()).collect();
     let (mut product, mut square) = (0.0, 0.0);
-    for (own, error) in own.iter().zip(errors) {
-        product += own * (own - error);
-        square += (own - error) * (own - error);
+    for ((own, error), weight) in own.iter().zip(errors).zip(weights) {
+        product += weight * own * (own - error);
+        square += weight * (own - error) * (own - error);
     }
     let share = product / square;
     // Both are equally good, or squares overflow.

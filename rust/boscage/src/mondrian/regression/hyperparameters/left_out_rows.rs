@@ -1,9 +1,9 @@
 //! Which rows are left out, and where each of them stands in a tree that does not hold it.
 
-use crate::data::{RowId, Scalar, Table};
+use crate::data::{RowId, RowTargets, Scalar, Table};
 use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::prediction::stop::{Branch, Stop};
-use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::moments::{NodeMoments, weighted};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -16,7 +16,7 @@ pub(super) struct LeftOutRow {
     pub(super) path: Vec<NodeId>,
     /// The branch that parts it from the other rows of its leaf, if they do not coincide with it.
     pub(super) branch: Option<Stop>,
-    /// Number and mean of these, if there are any.
+    /// Weight and mean of these, if there are any.
     pub(super) others: Option<(f64, f64)>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn place<S: Scalar>(
     (tree, moments): (&Tree<S, NodeMoments>, &NodeMoments),
     branch_rate: &mut BranchRate<'_, S>,
     path: Vec<NodeId>,
-    (row, x, y): (RowId, &[S], f64),
+    (row, x, targets): (RowId, &[S], RowTargets<'_, f64>),
     lifetime: f64,
 ) -> LeftOutRow {
     let leaf = path[path.len() - 1];
@@ -73,7 +73,12 @@ pub(super) fn place<S: Scalar>(
     let mut stop = Stop { node: leaf, after, time: lifetime, branch: Branch::Never };
     stop.set_rate(rate);
     let n_others = tree.arena.n_rows(leaf) as f64 - 1.0;
-    let mean = moments.moments(leaf).mean;
-    let others = (n_others > 0.0).then(|| (n_others, mean + (mean - y) / n_others));
+    let others = (n_others > 0.0).then(|| {
+        if moments.is_weighted(leaf) {
+            return weighted(tree.arena.leaf_rows(leaf).filter(|&other| other != row), targets);
+        }
+        let mean = moments.moments(leaf).mean;
+        (n_others, mean + (mean - targets.of(row)) / n_others)
+    });
     LeftOutRow { path, branch: (stop.branch != Branch::Never).then_some(stop), others }
 }

@@ -69,8 +69,11 @@ pub(crate) fn maximise<S: Scalar>(
     }
     let at = [start.gamma1.ln(), start.gamma2.ln(), start.noise_variance.ln()];
     // Scale-free: what a row gains in log likelihood.
-    let n_rows: usize = trees.iter().filter_map(|tree| tree.arena.root().map(|r| tree.arena.n_rows(r))).sum();
-    let (theta, mu) = ascend(at, 1e-10 * n_rows as f64, |theta| objective.evaluate(theta))?;
+    let weight = |tree: &Tree<S, NodeMoments>| {
+        tree.arena.root().map_or(0.0, |root| tree.statistics.weight(root, tree.arena.n_rows(root)))
+    };
+    let weight: f64 = trees.iter().map(weight).sum();
+    let (theta, mu) = ascend(at, 1e-10 * weight, |theta| objective.evaluate(theta))?;
     let gamma1 = theta[0].exp();
     // Targets that agree exactly where rows coincide would have it that there is no noise at all.
     let noise_variance = if fixed_noise { start.noise_variance } else { theta[2].exp().max(1e-9 * gamma1) };
@@ -222,7 +225,7 @@ mod tests {
         let settings =
             MondrianSettings { n_estimators: 3, min_samples_split: 4, ..MondrianSettings::default() };
         let domain = Domain::of_rows(rows, None).unwrap();
-        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
+        Forest::fit(settings, domain, Batch { rows, ids: None, weights: None }, &y, &Run::default()).unwrap()
     }
 
     #[test]
@@ -255,7 +258,7 @@ mod tests {
     fn maximum_has_no_gradient_and_no_better_neighbour() {
         let forest = forest();
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
-        let start = heuristic(0.5, 0.4, 60, 2.0);
+        let start = heuristic(0.5, 0.4, 60.0, 2.0);
         let observed = Observed::targets_of(&forest);
         let best = maximise(&storage.trees, observed, f64::INFINITY, start, false, &Run::default()).unwrap();
         let value = |hyper: &Hyperparameters| {

@@ -49,20 +49,21 @@ const RANGE: f64 = 10.0;
 const NEAR: f64 = 0.005;
 
 /// The factor on all variances, of `most` at most, under which the rows are most likely, and their mean log density.
-pub(super) fn best_scale(rows: &[Vec<(f64, f64)>], most: f64) -> (f64, f64) {
-    let loss = |log_scale: f64| -score(rows, log_scale.exp());
+pub(super) fn best_scale(rows: &[Vec<(f64, f64)>], weights: &[f64], most: f64) -> (f64, f64) {
+    let loss = |log_scale: f64| -score(rows, weights, log_scale.exp());
     let high = most.ln().min(2.0);
     let (log_scale, least) = golden_section(loss, (high - RANGE, high), (SHARE_OF_FILES, NEAR)).least();
     (-least, log_scale.exp())
 }
 
-/// Mean log density of the rows, with a factor on all variances, but for a constant. `rows` are squares of distances over
-/// variances, with the signs of the distances, and the variances' logarithms, by row and tree.
-pub(super) fn score(rows: &[Vec<(f64, f64)>], scale: f64) -> f64 {
+/// Mean log density of the rows, whose weights have the mean 1, with a factor on all variances, but for a constant. `rows` are
+/// squares of distances over variances, with the signs of the distances, and the variances' logarithms, by row and tree.
+pub(super) fn score(rows: &[Vec<(f64, f64)>], weights: &[f64], scale: f64) -> f64 {
     let of_row = |row: &Vec<(f64, f64)>| {
         let each = row.iter().map(|(square, log_variance)| -0.5 * (square.abs() / scale + log_variance));
         let most = each.clone().fold(f64::NEG_INFINITY, f64::max);
         most + (each.map(|term| (term - most).exp()).sum::<f64>() / row.len() as f64).ln()
     };
-    rows.iter().map(of_row).sum::<f64>() / rows.len() as f64 - 0.5 * scale.ln()
+    let all = rows.iter().zip(weights).map(|(row, weight)| weight * of_row(row)).sum::<f64>();
+    all / rows.len() as f64 - 0.5 * scale.ln()
 }

@@ -1,8 +1,7 @@
 //! Rows that are left out of the trees of a forest, for many hyperparameters.
 
 use crate::control::Run;
-use crate::data::RowId;
-use crate::data::{Scalar, Table};
+use crate::data::{RowId, RowTargets, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -46,6 +45,8 @@ pub(super) struct Trial<'a, S> {
     /// For every tree, each chosen row's place.
     pub(super) places: Vec<Vec<LeftOutRow>>,
     targets: Vec<f64>,
+    /// Of the chosen rows, over their mean.
+    pub(super) weights: Vec<f64>,
     pub(super) forest: &'a Forest<NodeMoments>,
     pub(super) observed: Observed<'a>,
     /// All rows in their common order.
@@ -87,6 +88,12 @@ impl ChosenRows {
     }
 }
 
+/// The weights of rows over their mean.
+fn relative_weights(rows: &[RowId], targets: RowTargets<'_, f64>) -> Vec<f64> {
+    let mean = rows.iter().map(|&row| targets.weight(row)).sum::<f64>() / rows.len() as f64;
+    rows.iter().map(|&row| targets.weight(row) / mean).collect()
+}
+
 impl<'a, S: Scalar> Trial<'a, S> {
     pub(super) fn new(
         forest: &'a Forest<NodeMoments>,
@@ -112,7 +119,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
             let mut branch_rate = BranchRate::new(forest.domain.rates(), table);
             let paths = paths(tree, table, &rows).into_iter();
             let place = |(path, &row): (_, &RowId)| {
-                let itself = (row, table.row(row), observed.targets[row as usize]);
+                let itself = (row, table.row(row), observed.targets);
                 place((tree, moments), &mut branch_rate, path, itself, forest.settings.lifetime)
             };
             let places: Vec<LeftOutRow> = paths.zip(&rows).map(place).collect();
@@ -129,8 +136,9 @@ impl<'a, S: Scalar> Trial<'a, S> {
         })?;
         let (places, mixture): (_, Vec<Option<MixtureTree>>) = each.into_iter().unzip();
         let mixture = mixture.into_iter().flatten().collect();
-        let targets = rows.iter().map(|&row| observed.targets[row as usize]).collect();
-        Ok(Self { trees, mixture, places, targets, forest, observed, order, chosen, run })
+        let targets = rows.iter().map(|&row| observed.targets.of(row)).collect();
+        let weights = relative_weights(&rows, observed.targets);
+        Ok(Self { trees, mixture, places, targets, weights, forest, observed, order, chosen, run })
     }
 
     /// The clocks of the mixture's trees.
@@ -202,7 +210,7 @@ mod tests {
         let rows = Rows::from_f64(&x, 2).unwrap();
         let settings = MondrianSettings { n_estimators: 3, ..MondrianSettings::default() };
         let domain = Domain::of_rows(rows, None).unwrap();
-        Forest::fit(settings, domain, Batch { rows, ids: None }, &y, &Run::default()).unwrap()
+        Forest::fit(settings, domain, Batch { rows, ids: None, weights: None }, &y, &Run::default()).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A tree is read once, into the order in which messages go up (as in `subtree_beliefs`): its nodes are numbered from the last one
 //! up to the root, and the children of the k-th split are the numbers 2k and 2k + 1.
 
-use crate::data::{RowId, Scalar};
+use crate::data::{RowId, RowTargets, Scalar};
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     Above, Hyperparameters, Message, Told, UnitClocks, join,
 };
@@ -23,8 +23,8 @@ pub(super) struct WithoutParts {
     /// The numbers of the leaves.
     leaves: Vec<u32>,
     parts: Vec<Part>,
-    /// For every chosen row, the nodes that are on its path in the tree without its part: number, and number of rows.
-    paths: Vec<Vec<(u32, u32)>>,
+    /// For every chosen row, the nodes that are on its path in the tree without its part: number, and weight of rows.
+    paths: Vec<Vec<(u32, f64)>>,
 }
 
 /// The leaves without a part.
@@ -33,12 +33,16 @@ struct Part {
     leaves: Vec<PartLeaf>,
     /// Targets of leaves of several rows, in order.
     targets: Vec<f64>,
-    n_rows: u32,
+    /// Their weights, unless all rows have the weight 1.
+    weights: Vec<f64>,
+    /// Of all rows.
+    weight: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct PartLeaf {
     n_rows: u32,
+    weight: f64,
     /// Of its targets; nothing if there are none.
     mean: f64,
     /// Where its targets end, if it has several.
@@ -59,7 +63,7 @@ impl WithoutParts {
     /// [`Arena::breadth_first`]: crate::mondrian::tree::arena::Arena::breadth_first
     pub(super) fn new<'p, S: Scalar>(
         (tree, order): (&Tree<S, NodeMoments>, &[NodeId]),
-        targets: &[f64],
+        targets: RowTargets<'_, f64>,
         (n_parts, part_of): (usize, impl Fn(RowId) -> Option<usize>),
         paths: impl Iterator<Item = &'p [NodeId]>,
     ) -> Self {
@@ -74,10 +78,12 @@ impl WithoutParts {
                 splits.push((number, node.rank() as u32));
             }
         }
-        let part =
-            |part: usize| Part::new(at.iter().map(|&leaf| rows_of(tree, leaf, targets, part, &part_of)));
+        let part = |part: usize| {
+            let leaves = at.iter().map(|&leaf| rows_of(tree, leaf, targets, part, &part_of));
+            Part::new(leaves, targets.weights.is_some())
+        };
         let mut this = Self { splits, leaves, parts: (0..n_parts).map(part).collect(), paths: Vec::new() };
-        let counts: Vec<Vec<u32>> = this.parts.iter().map(|part| this.counts(part)).collect();
+        let counts: Vec<Vec<(u32, f64)>> = this.parts.iter().map(|part| this.counts(part)).collect();
         let path = |(row, path): (usize, &[NodeId])| {
             let count = |node: &NodeId| {
                 let number = numbers[node.index()];
@@ -85,25 +91,26 @@ impl WithoutParts {
             };
             // Without the left-out rows, a node with its parent's rows, or none, would not exist.
             let mut above = u32::MAX;
-            let exists = |&(_, n): &(u32, u32)| {
+            let exists = |&(_, (n, _)): &(u32, (u32, f64))| {
                 let exists = n > 0 && n < above;
                 above = if exists { n } else { above };
                 exists
             };
-            path.iter().map(count).filter(exists).collect()
+            path.iter().map(count).filter(exists).map(|(number, (_, weight))| (number, weight)).collect()
         };
         this.paths = paths.enumerate().map(path).collect();
         this
     }
 
-    /// The number of rows by node.
-    fn counts(&self, part: &Part) -> Vec<u32> {
-        let mut counts = vec![0; self.n_nodes()];
+    /// Number and weight of the rows by node.
+    fn counts(&self, part: &Part) -> Vec<(u32, f64)> {
+        let mut counts = vec![(0, 0.0); self.n_nodes()];
         for (&leaf, own) in self.leaves.iter().zip(&part.leaves) {
-            counts[leaf as usize] = own.n_rows;
+            counts[leaf as usize] = (own.n_rows, own.weight);
         }
         for (k, &(split, _)) in self.splits.iter().enumerate() {
-            counts[split as usize] = counts[2 * k] + counts[2 * k + 1];
+            let [right, left] = [counts[2 * k], counts[2 * k + 1]];
+            counts[split as usize] = (left.0 + right.0, left.1 + right.1);
         }
         counts
     }
@@ -117,7 +124,7 @@ impl WithoutParts {
         let mut by_row: Vec<Option<Vec<f64>>> = vec![None; self.paths.len()];
         for (number, part) in self.parts.iter().enumerate() {
             let sums = self.sums(part, &self.beliefs(part, hyper, clocks), hyper.noise_variance);
-            let typical = sums.last().map_or(0.0, |all| all / f64::from(part.n_rows));
+            let typical = sums.last().map_or(0.0, |all| all / part.weight);
             if typical > 0.0 {
                 for (row, path) in self.paths.iter().enumerate().skip(number).step_by(self.parts.len()) {
                     let sizes = path.iter().map(|&(node, _)| sums[node as usize] / typical);
@@ -130,10 +137,9 @@ impl WithoutParts {
 
     /// The factor on the variances for every chosen row, where a parent's counts for `prior` rows.
     pub(super) fn scales(&self, sizes: &PathSizes, prior: f64) -> Vec<f64> {
-        let scale = |(sizes, path): (&Option<Vec<f64>>, &Vec<(u32, u32)>)| {
+        let scale = |(sizes, path): (&Option<Vec<f64>>, &Vec<(u32, f64)>)| {
             let nodes = sizes.iter().flatten().zip(path);
-            let scale =
-                nodes.fold(1.0, |above, (&size, &(_, n))| smoothed(above, (size, f64::from(n)), prior));
+            let scale = nodes.fold(1.0, |above, (&size, &(_, n))| smoothed(above, (size, n), prior));
             scale * scale
         };
         sizes.by_row.iter().zip(&self.paths).map(scale).collect()
@@ -144,7 +150,7 @@ impl WithoutParts {
         let none = Message { precision: 0.0, mean: 0.0 };
         let mut told = vec![Told { message: none, clock: hyper.gamma1 * clocks.end() }; self.n_nodes()];
         for (&leaf, own) in self.leaves.iter().zip(&part.leaves) {
-            let n = f64::from(own.n_rows).max(NOTHING);
+            let n = own.weight.max(NOTHING);
             let mean = if own.n_rows > 0 { own.mean } else { hyper.mu };
             told[leaf as usize].message = Message { precision: n / hyper.noise_variance, mean };
         }
@@ -171,14 +177,15 @@ impl WithoutParts {
     fn sums(&self, part: &Part, above: &[Above], noise_variance: f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.n_nodes()];
         let (mut own, mut start) = (Vec::new(), 0);
-        for (&leaf, &PartLeaf { n_rows, mean, end }) in self.leaves.iter().zip(&part.leaves) {
-            let of = |y| size(ratio(y, mean, f64::from(n_rows), above[leaf as usize], noise_variance));
+        for (&leaf, &PartLeaf { n_rows, weight, mean, end }) in self.leaves.iter().zip(&part.leaves) {
+            let above = above[leaf as usize];
+            let of = |y, own| own * size(ratio((y, own), (mean, weight), above, noise_variance));
             sums[leaf as usize] = match n_rows {
                 0 => 0.0,
-                1 => of(mean),
+                1 => of(mean, weight),
                 _ => {
                     own.clear();
-                    own.extend(part.targets[start..end as usize].iter().map(|&y| of(y)));
+                    own.extend((start..end as usize).map(|i| of(part.targets[i], part.weight(i))));
                     // Sorted, so that the order of arrival does not matter.
                     own.sort_unstable_by(f64::total_cmp);
                     own.iter().sum()
@@ -194,33 +201,44 @@ impl WithoutParts {
 }
 
 impl Part {
-    /// Given the targets of each leaf, in order.
-    fn new(leaves: impl Iterator<Item = Vec<f64>>) -> Self {
-        let mut this = Self { leaves: Vec::new(), targets: Vec::new(), n_rows: 0 };
+    /// Given the targets and weights of each leaf, in order.
+    fn new(leaves: impl Iterator<Item = Vec<(f64, f64)>>, has_weights: bool) -> Self {
+        let mut this = Self { leaves: Vec::new(), targets: Vec::new(), weights: Vec::new(), weight: 0.0 };
         for own in leaves {
-            let n = own.len() as f64;
-            let mean = |first: &f64| first + own.iter().map(|y| (y - first) / n).sum::<f64>();
+            let n: f64 = own.iter().map(|(_, weight)| weight).sum();
+            let mean = |&(first, _): &(f64, f64)| {
+                first + own.iter().map(|(y, weight)| weight * (y - first) / n).sum::<f64>()
+            };
             let mean = own.first().map_or(0.0, mean);
             if own.len() > 1 {
-                this.targets.extend(&own);
+                this.targets.extend(own.iter().map(|(y, _)| y));
+                if has_weights {
+                    this.weights.extend(own.iter().map(|(_, weight)| weight));
+                }
             }
-            this.n_rows += own.len() as u32;
-            this.leaves.push(PartLeaf { n_rows: own.len() as u32, mean, end: this.targets.len() as u32 });
+            this.weight += n;
+            let (n_rows, end) = (own.len() as u32, this.targets.len() as u32);
+            this.leaves.push(PartLeaf { n_rows, weight: n, mean, end });
         }
         this
     }
+
+    /// Of the i-th of the targets.
+    fn weight(&self, i: usize) -> f64 {
+        self.weights.get(i).copied().unwrap_or(1.0)
+    }
 }
 
-/// The targets of a leaf's rows without those of a part, in order.
+/// The targets of a leaf's rows without those of a part, and their weights, in order.
 fn rows_of<S: Scalar>(
     tree: &Tree<S, NodeMoments>,
     leaf: NodeId,
-    targets: &[f64],
+    targets: RowTargets<'_, f64>,
     part: usize,
     part_of: impl Fn(RowId) -> Option<usize>,
-) -> Vec<f64> {
+) -> Vec<(f64, f64)> {
     let others = tree.arena.leaf_rows(leaf).filter(|&row| part_of(row) != Some(part));
-    let mut own: Vec<f64> = others.map(|row| targets[row as usize]).collect();
-    own.sort_unstable_by(f64::total_cmp);
+    let mut own: Vec<(f64, f64)> = others.map(|row| (targets.of(row), targets.weight(row))).collect();
+    own.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     own
 }

@@ -9,8 +9,7 @@
 //! `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 
 use crate::control::Run;
-use crate::data::RowId;
-use crate::data::Scalar;
+use crate::data::{RowId, RowTargets, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -109,9 +108,14 @@ pub(crate) struct Joint<'a> {
 impl<'a> Joint<'a> {
     /// # Errors
     /// An interrupt.
-    pub(crate) fn new(trees: &'a Trees, hyper: Hyperparameters, run: &'a Run<'a>) -> Result<Self> {
+    pub(crate) fn new(
+        trees: &'a Trees,
+        weights: Option<&[f64]>,
+        hyper: Hyperparameters,
+        run: &'a Run<'a>,
+    ) -> Result<Self> {
         let noise_variance = hyper.noise_variance.max(LEAST_NOISE * hyper.gamma1);
-        let system = System::new(trees, |time| hyper.clock(time), noise_variance, run)?;
+        let system = System::new(trees, |time| hyper.clock(time), (noise_variance, weights), run)?;
         Ok(Self { hyper, system })
     }
 
@@ -174,11 +178,17 @@ pub(crate) fn common_order<S: Scalar>(
     in_order(forest, storage, |a, b| (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b)))
 }
 
+/// The weights of rows in an order, unless all are 1.
+pub(crate) fn in_order_of(order: &[RowId], targets: RowTargets<'_, f64>) -> Option<Vec<f64>> {
+    targets.weights.map(|weights| order.iter().map(|&row| weights[row as usize]).collect())
+}
+
 /// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
     trees: Trees,
     order: Vec<RowId>,
     targets: Vec<f64>,
+    weights: Option<Vec<f64>>,
     /// With a trend: all rows' `z`, and the line from which its coefficients are counted.
     line: Option<(Design, StartLine)>,
 }
@@ -195,12 +205,13 @@ impl JointWeights {
         let order = common_order(forest, storage);
         let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
+        let weights = in_order_of(&order, forest.row_targets());
         let line = settings.trend.as_ref().filter(|_| !order.is_empty()).map(|trend| {
             let design = Design::new(forest, trend, &order);
             let line = StartLine::new(&design);
             (design, line)
         });
-        Ok(Self { trees, order, targets, line })
+        Ok(Self { trees, order, targets, weights, line })
     }
 
     /// What the trend of a solution leaves of the targets, if there is one.
@@ -230,7 +241,7 @@ impl JointWeights {
         run: &Run<'_>,
     ) -> Result<Solution> {
         let without = |place: usize, _| Some(self.order[place]) == left_out;
-        let joint = Joint::new(&self.trees, model.hyper, run)?;
+        let joint = Joint::new(&self.trees, self.weights.as_deref(), model.hyper, run)?;
         let (weights, linear) = match &self.line {
             None => {
                 let targets: Vec<[f64; 1]> = self.targets.iter().map(|&y| [model.target(y)]).collect();
@@ -286,6 +297,7 @@ impl JointWeights {
                 with_targets: &(0..width).map(|i| product(1 + i, 0)).collect::<Vec<f64>>(),
                 of_targets: product(0, 0),
                 n_rows: n,
+                weight: (0..n).map(|place| design.weight(place)).sum(),
             },
             given,
         );

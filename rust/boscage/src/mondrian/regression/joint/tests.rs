@@ -46,7 +46,7 @@ pub(in crate::mondrian::regression) fn fitted(
     let rows = Rows::from_f64(x, 2).unwrap();
     let domain = Domain::new(vec![0.0; 2], vec![0.3; 2], None).unwrap();
     let trees = MondrianSettings { n_estimators: 11, ..MondrianSettings::default() };
-    let batch = Batch { rows, ids: Some(ids) };
+    let batch = Batch { rows, ids: Some(ids), weights: None };
     MondrianRegressor::fit(trees, settings, domain, batch, y, &Run::default()).unwrap()
 }
 

@@ -7,7 +7,7 @@
 //!
 //! `s_j = (a s_parent + sum of distances in j) / (a + n_j)`:
 //!
-//! the parent's factor counts as much as `a` rows. Distances are divided by their mean in the tree, since the
+//! the parent's factor counts as much as `a` rows, and a row of weight `w` as `w` rows. Distances are divided by their mean in the tree, since the
 //! hyperparameters already set the common scale.
 //!
 //! The square of a node's factor multiplies all variances of the node, that of its mean as well as the noise. So
@@ -44,9 +44,10 @@ pub(crate) fn estimate<S: Scalar>(
         let tree = &storage.trees[i];
         let order = tree.arena.preorder();
         let above = belief_propagation::beliefs(tree, &messages[i], hyper, &order);
-        let all = |leaf, targets: &mut Vec<f64>| {
-            targets.extend(tree.arena.leaf_rows(leaf).map(|row| observed.targets[row as usize]));
-            observed.moments(i, tree).moments(leaf).mean
+        let (targets, moments) = (observed.targets, observed.moments(i, tree));
+        let all = |leaf, rows: &mut Vec<(f64, f64)>| {
+            rows.extend(tree.arena.leaf_rows(leaf).map(|row| (targets.of(row), targets.weight(row))));
+            (moments.moments(leaf).mean, moments.weight(leaf, rows.len()))
         };
         Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, all).smooth(tree, &order, prior))
     })
@@ -58,10 +59,10 @@ pub(crate) fn smoothed(parent: f64, (sum, count): (f64, f64), prior: f64) -> f64
     (prior * parent + sum) / (prior + count)
 }
 
-/// The sizes of leave-one-out errors, summed over every node's rows.
+/// The sizes of leave-one-out errors, summed over every node's rows with their weights.
 struct Sizes {
     sums: Vec<f64>,
-    /// Of these rows.
+    /// Weights of these rows.
     counts: Vec<f64>,
     /// Their mean in the tree.
     typical: f64,
@@ -72,47 +73,54 @@ pub(crate) fn size(ratio: f64) -> f64 {
     ratio.sqrt()
 }
 
-/// The squared leave-one-out error over its variance, for one of the `n` rows of a leaf with this mean:
-/// with residual `r` from the leaf's posterior mean and that mean's posterior variance `V`, the left-out
-/// residual is `r / k` and its variance `s^2 / k`, `k = 1 - V / s^2`.
-pub(crate) fn ratio(y: f64, mean: f64, n: f64, above: Above, noise_variance: f64) -> f64 {
+/// The squared leave-one-out error over its variance, for a row, given with its weight `w`, of a leaf with this mean, whose
+/// rows count as `n`: with residual `r` from the leaf's posterior mean and that mean's posterior variance `V`, the left-out
+/// residual is `r / k`, `k = 1 - w V / s^2`, and its variance `s^2 + V / k`, which is `s^2 / k` where `w = 1`.
+pub(crate) fn ratio(
+    (y, weight): (f64, f64),
+    (mean, n): (f64, f64),
+    above: Above,
+    noise_variance: f64,
+) -> f64 {
     let all = noise_variance + n * above.variance;
-    let k = (noise_variance + (n - 1.0) * above.variance) / all;
+    let k = (noise_variance + (n - weight) * above.variance) / all;
     let apart = (y - mean) + (mean - above.mean) * (noise_variance / all);
-    apart * apart / (noise_variance * k)
+    let square = apart * apart / (noise_variance * k);
+    if weight == 1.0 { square } else { square * all / (noise_variance + (n - weight + 1.0) * above.variance) }
 }
 
 impl Sizes {
-    /// The sizes for the rows whose targets `rows` writes for each leaf; it also returns their mean.
+    /// The sizes for the rows whose targets and weights `rows` writes for each leaf; it also returns their mean and weight.
     /// `above` are the beliefs about nodes given these rows.
     fn of<S: Scalar>(
         tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
         above: &[Above],
         noise_variance: f64,
-        rows: impl Fn(NodeId, &mut Vec<f64>) -> f64,
+        rows: impl Fn(NodeId, &mut Vec<(f64, f64)>) -> (f64, f64),
     ) -> Self {
         let arena = &tree.arena;
         let (mut sums, mut counts) = (vec![0.0; arena.n_indices()], vec![0.0; arena.n_indices()]);
-        let mut own = Vec::new();
+        let (mut own, mut sizes) = (Vec::new(), Vec::new());
         for &node in order.iter().rev() {
-            (sums[node.index()], counts[node.index()]) = match arena.kind(node) {
-                NodeKind::Split(left, right) => {
-                    let [left, right] = [left, right].map(NodeId::index);
-                    (sums[left] + sums[right], counts[left] + counts[right])
-                }
-                NodeKind::Leaf => {
-                    own.clear();
-                    let mean = rows(node, &mut own);
-                    let n = own.len() as f64;
-                    for y in &mut own {
-                        *y = size(ratio(*y, mean, n, above[node.index()], noise_variance));
+            (sums[node.index()], counts[node.index()]) =
+                match arena.kind(node) {
+                    NodeKind::Split(left, right) => {
+                        let [left, right] = [left, right].map(NodeId::index);
+                        (sums[left] + sums[right], counts[left] + counts[right])
                     }
-                    // Sorted, so that the order of arrival does not matter.
-                    own.sort_unstable_by(f64::total_cmp);
-                    (own.iter().sum(), n)
-                }
-            };
+                    NodeKind::Leaf => {
+                        own.clear();
+                        let of_leaf = rows(node, &mut own);
+                        sizes.clear();
+                        sizes.extend(own.iter().map(|&row| {
+                            row.1 * size(ratio(row, of_leaf, above[node.index()], noise_variance))
+                        }));
+                        // Sorted, so that the order of arrival does not matter.
+                        sizes.sort_unstable_by(f64::total_cmp);
+                        (sizes.iter().sum(), of_leaf.1)
+                    }
+                };
         }
         let typical = order.first().map_or(0.0, |root| sums[root.index()] / counts[root.index()]);
         Self { sums, counts, typical }

@@ -43,14 +43,16 @@ pub(crate) struct NoiseTails {
 impl NoiseTails {
     /// The Gaussians under which rows are most likely, `rows` having for each row, by tree, the square of its
     /// distance over the variance, with the sign of the distance, and the variance's logarithm; the factor on all variances
-    /// besides, which is about `scale` if there is but one; and the mean log density but for a constant.
-    pub(crate) fn fit(rows: &[Vec<(f64, f64)>], scale: f64) -> (Self, f64, f64) {
+    /// besides, which is about `scale` if there is but one; and the mean log density but for a constant. The rows' weights have
+    /// the mean 1.
+    pub(crate) fn fit(rows: &[Vec<(f64, f64)>], weights: &[f64], scale: f64) -> (Self, f64, f64) {
         let factors = START.map(|factor| scale * factor);
         let mut tails = Self { factors, offsets: [0.0; 2], shares: [1.0 - RARE, RARE] };
         for _ in 0..STEPS {
-            tails = tails.step(rows, LEAST * scale);
+            tails = tails.step(rows, weights, LEAST * scale);
         }
-        let score = rows.iter().map(|row| tails.log_density(row)).sum::<f64>() / rows.len() as f64;
+        let densities = rows.iter().zip(weights).map(|(row, weight)| weight * tails.log_density(row));
+        let score = densities.sum::<f64>() / rows.len() as f64;
         let Self { factors, offsets, shares } = tails;
         let square = |k: usize| shares[k] * (factors[k] + offsets[k] * offsets[k]);
         let variance = square(0) + square(1);
@@ -63,15 +65,15 @@ impl NoiseTails {
         (standard, variance, score)
     }
 
-    fn step(&self, rows: &[Vec<(f64, f64)>], least: f64) -> Self {
+    fn step(&self, rows: &[Vec<(f64, f64)>], weights: &[f64], least: f64) -> Self {
         let (mut counts, mut sums, mut squares) = ([0.0; 2], [0.0; 2], [0.0; 2]);
         let mut terms = Vec::new();
-        for row in rows {
+        for (row, weight) in rows.iter().zip(weights) {
             self.terms(row, &mut terms);
             let all: f64 = terms.iter().map(|[narrow, wide]| narrow + wide).sum();
             for (&(square, _), terms) in row.iter().zip(&terms) {
                 for k in 0..2 {
-                    let share = terms[k] / all;
+                    let share = weight * terms[k] / all;
                     counts[k] += share;
                     sums[k] += share * distance(square);
                     squares[k] += share * square.abs();
@@ -141,6 +143,11 @@ mod tests {
     use super::*;
     use crate::random::keyed::Stream;
 
+    /// Of rows of the same weight.
+    fn fit(rows: &[Vec<(f64, f64)>], scale: f64) -> (NoiseTails, f64, f64) {
+        NoiseTails::fit(rows, &vec![1.0; rows.len()], scale)
+    }
+
     /// Rows of a mixture of two Gaussians as trees that differ in their variances predict them.
     fn rows(factors: [f64; 2], offsets: [f64; 2], rare: f64) -> Vec<Vec<(f64, f64)>> {
         let mut stream = Stream::new(3, 0);
@@ -169,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_law_of_the_rows_is_found() {
-        let (tails, scale, _) = NoiseTails::fit(&rows([0.5, 6.0], [0.0; 2], 0.15), 1.4);
+        let (tails, scale, _) = fit(&rows([0.5, 6.0], [0.0; 2], 0.15), 1.4);
         let factors = tails.factors.map(|factor| scale * factor);
         assert!((factors[0] / 0.5 - 1.0).abs() < 0.1, "{factors:?}");
         assert!((factors[1] / 6.0 - 1.0).abs() < 0.15, "{factors:?}");
@@ -184,12 +191,12 @@ mod tests {
         let right = rows([0.4, 4.0], long, 0.15);
         let left: Vec<Vec<_>> =
             right.iter().map(|row| row.iter().map(|&(square, log)| (-square, log)).collect()).collect();
-        let (tails, scale, score_of_right) = NoiseTails::fit(&right, 1.4);
+        let (tails, scale, score_of_right) = fit(&right, 1.4);
         for k in 0..2 {
             let offset = scale.sqrt() * tails.offsets[k];
             assert!((offset - long[k]).abs() < 0.25, "{tails:?}");
         }
-        let (mirrored, _, score_of_left) = NoiseTails::fit(&left, 1.4);
+        let (mirrored, _, score_of_left) = fit(&left, 1.4);
         assert_eq!((mirrored.factors, mirrored.shares), (tails.factors, tails.shares));
         assert_eq!(mirrored.offsets, tails.offsets.map(|offset| -offset));
         assert_eq!(score_of_left, score_of_right);
@@ -204,7 +211,7 @@ mod tests {
         for (factors, offsets, rare) in
             [([0.5, 6.0], [0.0; 2], 0.15), ([0.4, 4.0], [-0.3, 1.7], 0.15), ([1.0, 1.0], [0.5; 2], 0.5)]
         {
-            let (tails, ..) = NoiseTails::fit(&rows(factors, offsets, rare), 1.0);
+            let (tails, ..) = fit(&rows(factors, offsets, rare), 1.0);
             for (found, expected) in moments(&tails).into_iter().zip([1.0, 0.0, 1.0]) {
                 assert!((found - expected).abs() < 1e-12, "{tails:?}");
             }
@@ -215,7 +222,7 @@ mod tests {
     #[test]
     fn the_law_is_the_likeliest() {
         let rows = rows([0.5, 6.0], [0.0; 2], 0.15);
-        let (_, _, found) = NoiseTails::fit(&rows, 1.4);
+        let (_, _, found) = fit(&rows, 1.4);
         for narrow in 2..12 {
             for wide in 2..20 {
                 for rare in 1..10 {
@@ -232,7 +239,7 @@ mod tests {
         }
         let mut tails = NoiseTails { factors: [3.0, 4.0], offsets: [0.0; 2], shares: [0.7, 0.3] };
         for _ in 0..30 {
-            let next = tails.step(&rows, 1e-9);
+            let next = tails.step(&rows, &vec![1.0; rows.len()], 1e-9);
             assert!(score(&next, &rows) >= score(&tails, &rows) - 1e-12);
             tails = next;
         }
@@ -259,7 +266,7 @@ mod tests {
     #[test]
     fn atoms_leave_a_width() {
         let rows = vec![vec![(0.0, 0.0); 4]; 20];
-        let (tails, scale, score) = NoiseTails::fit(&rows, 0.01);
+        let (tails, scale, score) = fit(&rows, 0.01);
         assert!(scale > 0.0 && score.is_finite(), "{tails:?}");
         assert!(tails.factors.iter().chain(&tails.shares).all(|part| part.is_finite() && *part > 0.0));
         assert_eq!(tails.offsets, [0.0; 2]);

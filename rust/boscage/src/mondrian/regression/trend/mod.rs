@@ -30,7 +30,7 @@ pub(crate) mod posterior;
 pub(crate) mod start_line;
 
 use crate::control::Run;
-use crate::data::{RowId, Scalar};
+use crate::data::{RowId, RowTargets, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -202,6 +202,8 @@ pub(crate) struct Design {
     /// Row after row.
     z: Vec<f64>,
     pub(crate) targets: Vec<f64>,
+    /// None if all are 1.
+    weights: Option<Vec<f64>>,
 }
 
 impl Design {
@@ -222,8 +224,23 @@ impl Design {
             let x = forest.filled_values(row);
             z.extend(columns.of_row(|d| x[d]));
         }
-        let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
-        Self { columns, order: order.to_vec(), z, targets }
+        let rows = forest.row_targets();
+        let targets = order.iter().map(|&row| rows.of(row)).collect();
+        let weights = rows.weights.map(|_| order.iter().map(|&row| rows.weight(row)).collect());
+        Self { columns, order: order.to_vec(), z, targets, weights }
+    }
+
+    /// As how many rows the row at a place counts.
+    pub(crate) fn weight(&self, place: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[place])
+    }
+
+    /// The weights by row, unless all are 1.
+    fn weights_by_row(&self) -> Option<Vec<f64>> {
+        let weights = self.weights.as_ref()?;
+        let mut by_row = vec![1.0; self.order.iter().max().map_or(0, |&row| row as usize + 1)];
+        self.order.iter().zip(weights).for_each(|(&row, &weight)| by_row[row as usize] = weight);
+        Some(by_row)
     }
 
     /// `z` of the row at a place.
@@ -242,6 +259,7 @@ impl Design {
 pub(crate) struct Residuals {
     /// By row.
     targets: Vec<f64>,
+    weights: Option<Vec<f64>>,
     /// By tree.
     moments: Vec<NodeMoments>,
 }
@@ -259,17 +277,20 @@ impl Residuals {
         for (place, &row) in design.order.iter().enumerate() {
             targets[row as usize] = design.residual(place, coefficients);
         }
-        let moments = run.map(storage.trees.len(), |i| Ok(moments(&storage.trees[i], &targets)))?;
-        Ok(Self { targets, moments })
+        let weights = design.weights_by_row();
+        let residuals = RowTargets { targets: &targets, weights: weights.as_deref() };
+        let moments = run.map(storage.trees.len(), |i| Ok(moments(&storage.trees[i], residuals)))?;
+        Ok(Self { targets, weights, moments })
     }
 
     pub(crate) fn observed(&self) -> Observed<'_> {
-        Observed { targets: &self.targets, moments: Some(&self.moments) }
+        let targets = RowTargets { targets: &self.targets, weights: self.weights.as_deref() };
+        Observed { targets, moments: Some(&self.moments) }
     }
 }
 
 /// The moments of targets at the nodes of a tree, which holds the moments of others.
-fn moments<S: Scalar>(tree: &Tree<S, NodeMoments>, targets: &[f64]) -> NodeMoments {
+fn moments<S: Scalar>(tree: &Tree<S, NodeMoments>, targets: RowTargets<'_, f64>) -> NodeMoments {
     let arena = &tree.arena;
     let mut moments = NodeMoments::default();
     let mut rows = Vec::new();
@@ -293,14 +314,14 @@ fn moments<S: Scalar>(tree: &Tree<S, NodeMoments>, targets: &[f64]) -> NodeMomen
 #[derive(Clone, Copy)]
 pub(crate) struct Observed<'a> {
     /// By row.
-    pub(crate) targets: &'a [f64],
+    pub(crate) targets: RowTargets<'a, f64>,
     /// By tree; those that the trees keep unless they are given.
     moments: Option<&'a [NodeMoments]>,
 }
 
 impl<'a> Observed<'a> {
     pub(crate) fn targets_of(forest: &'a Forest<NodeMoments>) -> Self {
-        Self { targets: &forest.targets, moments: None }
+        Self { targets: forest.row_targets(), moments: None }
     }
 
     /// The moments at the nodes of a tree, given with its number.

@@ -22,6 +22,8 @@ pub(crate) struct Products<'a> {
     /// `r' A^-1 r`.
     pub(crate) of_targets: f64,
     pub(crate) n_rows: usize,
+    /// As how many rows they count.
+    pub(crate) weight: f64,
 }
 
 /// What is given of a trend: a rule chooses what is not.
@@ -49,7 +51,7 @@ pub(crate) struct Coefficients {
 impl Coefficients {
     /// With the given prior variance, or that under which the targets are most likely.
     pub(crate) fn new(products: &Products<'_>, given: Given) -> Self {
-        let n = products.n_rows as f64;
+        let n = products.weight;
         // A line that goes through all of a few rows would say that nothing is uncertain.
         let given = Given { scale: given.scale.or((products.n_rows < MIN_ROWS).then_some(1.0)), ..given };
         let mut best: Option<(f64, Self)> = None;

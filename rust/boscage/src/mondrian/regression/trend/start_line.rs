@@ -22,22 +22,25 @@ struct Sums {
 impl Sums {
     fn of(design: &Design, places: impl Iterator<Item = usize> + Clone) -> Self {
         let width = design.columns.n_lines() - 1;
-        let n = places.clone().count().max(1) as f64;
+        let n = places.clone().map(|place| design.weight(place)).sum::<f64>();
+        let n = if n > 0.0 { n } else { 1.0 };
         let (mut means, mut target) = (vec![0.0; width], 0.0);
         for place in places.clone() {
-            means.iter_mut().zip(&design.row(place)[1..]).for_each(|(mean, z)| *mean += z / n);
-            target += design.targets[place] / n;
+            let weight = design.weight(place);
+            means.iter_mut().zip(&design.row(place)[1..]).for_each(|(mean, z)| *mean += weight * z / n);
+            target += weight * design.targets[place] / n;
         }
         let (mut squares, mut products) = (vec![0.0; width * width], vec![0.0; width]);
         let mut apart = vec![0.0; width];
         for place in places {
             let row = &design.row(place)[1..=width];
             apart.iter_mut().zip(row.iter().zip(&means)).for_each(|(apart, (z, mean))| *apart = z - mean);
-            let y = design.targets[place] - target;
+            let weight = design.weight(place);
+            let y = weight * (design.targets[place] - target);
             for i in 0..width {
                 products[i] += apart[i] * y;
                 for j in 0..=i {
-                    squares[i * width + j] += apart[i] * apart[j];
+                    squares[i * width + j] += weight * apart[i] * apart[j];
                 }
             }
         }
@@ -69,12 +72,15 @@ impl StartLine {
     pub(crate) fn new(design: &Design) -> Self {
         let n = design.order.len();
         let sums = Sums::of(design, 0..n);
-        let free = n as f64 - 1.0;
+        let weight: f64 = (0..n).map(|place| design.weight(place)).sum();
+        let free = weight - 1.0;
         let mut best = (f64::INFINITY, Self { coefficients: sums.flat(), penalty: f64::INFINITY });
         for penalty in PENALTIES {
             let Some(factor) = sums.factor(penalty) else { continue };
             let coefficients = sums.line(&factor);
-            let squares: f64 = (0..n).map(|place| design.residual(place, &coefficients).powi(2)).sum();
+            let squares: f64 = (0..n)
+                .map(|place| design.weight(place) * design.residual(place, &coefficients).powi(2))
+                .sum();
             let left = free - sums.means.len() as f64 + penalty * factor.trace_of_inverse();
             let score = squares / (left * left);
             if left >= LEAST_FREE * free && score < best.0 {

@@ -165,6 +165,7 @@ fn variance_is_the_likeliest() {
             with_targets: &with_targets,
             of_targets: dot(&r, &all.solve(&r)),
             n_rows: M,
+            weight: (M) as f64,
         };
         let found = Coefficients::new(&products, Given { variance: None, scale: None });
         let coefficients = [0, 1].map(|j| pivot[j] + found.beyond_pivot[j]);

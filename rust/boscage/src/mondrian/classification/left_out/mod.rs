@@ -5,11 +5,12 @@
 //! the tree without the row is read off the tree with it, which nobody has to change or copy: a left-out prediction costs
 //! about as much as any other, and gives the bits of a tree that forgot the row.
 
+mod without_row;
+
 use crate::control::Run;
-use crate::data::{RowId, Scalar, Table};
+use crate::data::{RowId, Scalar, Table, Weight};
 use crate::error::Result;
-use crate::mondrian::classification::class_counts::{Class, ClassCounts, Held, WORD, iter_bits, tally};
-use crate::mondrian::classification::kneser_ney::PathCounts;
+use crate::mondrian::classification::class_counts::{Class, ClassCounts, Seat, tally_weights};
 use crate::mondrian::classification::predictive::{Gather, Gathered};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::{Storage, with_storage};
@@ -17,8 +18,11 @@ use crate::mondrian::prediction::branch_rate::BranchRate;
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::{NodeId, NodeKind};
+use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::process::Process;
+use without_row::Path;
+
+pub(super) use without_row::WithoutRow;
 
 /// Gathers predictions from the paths of rows in trees without them.
 pub(super) trait LeftOutVisitor: Sync {
@@ -134,129 +138,6 @@ fn predict_chunk<S: Scalar, V: LeftOutVisitor>(
     Ok(chunk)
 }
 
-/// What a row meets in a tree without it.
-#[derive(Debug, Default)]
-struct Path {
-    stops: Vec<Stop>,
-    /// The first so many stops hold the row in the tree as it is.
-    n_held: usize,
-    /// Of these, the ones from this on lack its class without it;
-    lost_from: usize,
-    /// and at this split, only one child has its class.
-    lost_both: Option<usize>,
-    class: Class,
-    /// The classes of the last of these stops, if it is a leaf without the row.
-    leaf: Option<Vec<(Class, u32)>>,
-}
-
-/// A row's path in a tree without it, and the class counts there.
-#[derive(Debug)]
-pub(super) struct WithoutRow<'a, S> {
-    tree: &'a Tree<S, ClassCounts>,
-    path: &'a Path,
-}
-
-impl<S> Clone for WithoutRow<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for WithoutRow<'_, S> {}
-
-impl<'a, S: Scalar> WithoutRow<'a, S> {
-    /// The row's stops. Their nodes are those of the tree with the row, whose splits may be leaves without it.
-    pub(super) fn stops(self) -> &'a [Stop] {
-        &self.path.stops
-    }
-
-    /// The depth of the split that is a leaf without the row, if there is one; it is the last one above which all nodes are
-    /// on the row's path in the tree with it.
-    pub(super) fn merged(self) -> Option<usize> {
-        let depth = self.path.n_held.checked_sub(1)?;
-        (self.is_own_leaf(depth) && !self.node(depth).is_leaf()).then_some(depth)
-    }
-
-    /// The nodes below a stop, in the tree with the row.
-    pub(super) fn below(self, depth: usize) -> Vec<u32> {
-        let (mut below, mut splits) = (Vec::new(), vec![self.node(depth)]);
-        while let Some(split) = splits.pop() {
-            if let NodeKind::Split(left, right) = self.tree.arena.kind(split) {
-                below.extend([left, right].map(|node| node.index() as u32));
-                splits.extend([left, right]);
-            }
-        }
-        below
-    }
-
-    fn node(self, depth: usize) -> NodeId {
-        self.path.stops[depth].node
-    }
-
-    /// Whether a stop lacks the row's class without the row.
-    fn has_lost(self, depth: usize) -> bool {
-        (self.path.lost_from..self.path.n_held).contains(&depth)
-    }
-
-    /// Whether a stop is a leaf that holds the row, or is one without it.
-    fn is_own_leaf(self, depth: usize) -> bool {
-        self.path.leaf.is_some() && depth + 1 == self.path.n_held
-    }
-
-    /// All bits of a word but the class's, if it is lost.
-    fn mask(self, lost: bool, word: usize) -> u64 {
-        let class = self.path.class as usize;
-        if lost && class / WORD == word { !(1 << (class % WORD)) } else { u64::MAX }
-    }
-}
-
-impl<S: Scalar> PathCounts for WithoutRow<'_, S> {
-    fn words(self) -> usize {
-        self.tree.statistics.words()
-    }
-
-    fn is_shared(self, depth: usize) -> bool {
-        let Path { n_held, lost_from, lost_both, leaf, .. } = self.path;
-        let own = n_held - usize::from(leaf.is_some());
-        let first_changed = own.min(*lost_from).min(lost_both.unwrap_or(own));
-        depth < first_changed || depth > *n_held
-    }
-
-    fn is_leaf(self, depth: usize) -> bool {
-        self.is_own_leaf(depth) || self.node(depth).is_leaf()
-    }
-
-    fn n_tables(self, depth: usize) -> (u32, u32) {
-        let (tables, both) = self.tree.statistics.n_tables(self.node(depth));
-        let both = if self.is_own_leaf(depth) { 0 } else { both };
-        let lost_both = self.path.lost_both == Some(depth);
-        (tables - u32::from(self.has_lost(depth)), both - u32::from(lost_both))
-    }
-
-    fn tables(self, depth: usize, word: usize) -> u64 {
-        self.tree.statistics.tables(self.node(depth), word) & self.mask(self.has_lost(depth), word)
-    }
-
-    fn both(self, depth: usize, word: usize) -> u64 {
-        let lost_both = self.path.lost_both == Some(depth);
-        self.tree.statistics.both(self.node(depth), word) & self.mask(lost_both, word)
-    }
-
-    fn n_rows(self, depth: usize) -> usize {
-        self.tree.arena.n_rows(self.node(depth)) - usize::from(depth < self.path.n_held)
-    }
-
-    fn held(&self, depth: usize) -> Held<'_> {
-        match &self.path.leaf {
-            Some(counts) if self.is_own_leaf(depth) => match counts[..] {
-                [(class, _)] => Held::One(class),
-                _ => Held::Several(counts),
-            },
-            _ => self.tree.statistics.held(self.node(depth)),
-        }
-    }
-}
-
 /// Takes rows down trees without them.
 struct Walk<'a, S> {
     branch_rate: BranchRate<'a, S>,
@@ -272,7 +153,7 @@ impl<S: Scalar> Walk<'_, S> {
     fn walk(&mut self, tree: &Tree<S, ClassCounts>, process: &Process<'_, S, Class>, row: RowId) {
         let (arena, x) = (&tree.arena, process.table.row(row));
         self.path.stops.clear();
-        self.path.class = process.targets[row as usize];
+        self.path.class = process.targets.of(row);
         let last = self.nodes.len() - 1;
         if arena.n_rows(self.nodes[last]) > 1 {
             self.take_classes(tree, process, (row, last + 1), None);
@@ -339,50 +220,38 @@ impl<S: Scalar> Walk<'_, S> {
     ) {
         let (classes, arena) = (&tree.statistics, &tree.arena);
         let class = self.path.class;
-        let has = |node| classes.tables(node, class as usize / WORD) >> (class as usize % WORD) & 1 == 1;
-        let (mut lost_from, mut lost_both) = (n_held, None);
-        let mut keeps = match instead {
-            Some(instead) => has(instead),
-            None => match classes.held(self.nodes[n_held - 1]) {
-                Held::One(_) => true,
-                Held::Several(counts) => counts.iter().any(|&(other, n)| other == class && n > 1),
-            },
-        };
-        let mut depth = n_held;
-        if instead.is_none() {
-            depth -= 1;
-            lost_from -= usize::from(!keeps);
-        }
-        while depth > 0 && !keeps {
-            depth -= 1;
-            if has(self.sibling(tree, depth)) {
-                (keeps, lost_both) = (true, Some(depth));
-            } else {
-                lost_from = depth;
-            }
-        }
+        let seats = std::mem::take(&mut self.path.seats);
+        let mut seats = self.seats_without(tree, process, (row, n_held), instead, seats);
         // The stopping rule (Algorithm 5.9, line 3) makes splits leaves: all below the highest one.
-        let is_uniform =
-            |depth: usize| classes.n_tables(self.nodes[depth]).0 - u32::from(depth >= lost_from) == 1;
-        let stops =
-            |depth: usize| arena.n_rows(self.nodes[depth]) <= process.min_samples_split || is_uniform(depth);
+        let is_lost = |depth: usize| {
+            let seat = (depth + seats.len()).checked_sub(n_held).map(|place| seats[place]);
+            seat.is_some_and(|seat| seat.table == Weight::NONE)
+        };
+        let is_uniform = |depth: usize| classes.n_classes(self.nodes[depth]) - u32::from(is_lost(depth)) == 1;
+        let others = |depth: usize| {
+            let mut rows = Vec::with_capacity(arena.n_rows(self.nodes[depth]));
+            arena.collect_rows(self.nodes[depth], &mut rows);
+            rows.retain(|&other| other != row);
+            rows
+        };
+        let stops = |depth: usize| {
+            process.are_few(arena.n_rows(self.nodes[depth]) - 1, || others(depth).into_iter())
+                || is_uniform(depth)
+        };
         let n_split = (0..n_held).rev().find(|&depth| !stops(depth)).map_or(0, |depth| depth + 1);
         let is_leaf = n_split < n_held || instead.is_none();
-        let n_held = if n_split < n_held { n_split + 1 } else { n_held };
+        let n_left = if n_split < n_held { n_split + 1 } else { n_held };
         let leaf = is_leaf.then(|| {
-            let node = self.nodes[n_held - 1];
-            if is_uniform(n_held - 1) {
-                let mut all =
-                    (0..classes.words()).flat_map(|word| iter_bits(word, classes.tables(node, word)));
-                let lost = n_held > lost_from;
-                let only = all.find(|&other| !lost || other != class).expect("a class is left");
-                return vec![(only, arena.n_rows(node) as u32 - 1)];
+            let depth = n_left - 1;
+            if classes.has_parts() || !is_uniform(depth) {
+                return tally_weights(&others(depth), process.targets);
             }
-            let mut rows = Vec::with_capacity(arena.n_rows(node));
-            arena.collect_rows(node, &mut rows);
-            rows.retain(|&other| other != row);
-            tally(&rows, process.targets)
+            let only = classes.classes(self.nodes[depth]).find(|&other| !is_lost(depth) || other != class);
+            let n_others = arena.n_rows(self.nodes[depth]) - 1;
+            vec![(only.expect("a class is left"), Weight::of_rows(n_others))]
         });
+        seats.truncate((n_left + seats.len()).saturating_sub(n_held));
+        let n_held = n_left;
         let mut after = 0.0;
         for (depth, &node) in self.nodes[..n_held].iter().enumerate() {
             let is_leaf = is_leaf && depth + 1 == n_held;
@@ -390,15 +259,44 @@ impl<S: Scalar> Walk<'_, S> {
             self.path.stops.push(Stop { node, after, time, branch: Branch::Never });
             after = time;
         }
-        let lost_both = lost_both.filter(|&depth| depth + usize::from(is_leaf) < n_held);
-        self.path = Path {
-            stops: std::mem::take(&mut self.path.stops),
-            n_held,
-            lost_from: lost_from.min(n_held),
-            lost_both,
-            class,
-            leaf,
-        };
+        self.path = Path { stops: std::mem::take(&mut self.path.stops), n_held, class, seats, leaf };
+    }
+
+    /// What is left of the row's class at the last of its first `n_held` nodes, from the highest on where less is left than
+    /// there is with the row (of a leaf only the table, if nothing comes `instead`). Written to `seats`.
+    fn seats_without(
+        &self,
+        tree: &Tree<S, ClassCounts>,
+        process: &Process<'_, S, Class>,
+        (row, n_held): (RowId, usize),
+        instead: Option<NodeId>,
+        mut seats: Vec<Seat>,
+    ) -> Vec<Seat> {
+        let (classes, class) = (&tree.statistics, self.path.class);
+        let table = |node| classes.table(node, class);
+        seats.clear();
+        let (mut depth, mut left) = (n_held, Weight::NONE);
+        if let Some(instead) = instead {
+            left = table(instead);
+        } else {
+            depth -= 1;
+            let leaf = self.nodes[depth];
+            let held = classes.held(leaf).customers(class, tree.arena.n_rows(leaf));
+            let seat = Seat::of(held - Weight::of(process.targets.weight(row)));
+            left += seat.table;
+            if left < table(leaf) {
+                seats.push(seat);
+            }
+        }
+        // Above a node whose table stays, nothing changes.
+        while depth > 0 && left < table(self.nodes[depth]) {
+            depth -= 1;
+            let seat = Seat::of(left + table(self.sibling(tree, depth)));
+            left = seat.table;
+            seats.push(seat);
+        }
+        seats.reverse();
+        seats
     }
 
     /// Writes the stops from a node on, with their rates, to `below`; returns the rate of the first.

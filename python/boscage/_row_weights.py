@@ -1,0 +1,58 @@
+"""Checks of weights of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from boscage._types import BoolArray, FloatArray
+
+_NOT_TINY = "0, or at least 1e-100 times the greatest weight"
+_KEPT = "0, or from 1e-12 to 1e9"
+
+
+def check_sample_weight(
+    sample_weight: Any, n_rows: int
+) -> tuple[BoolArray | None, FloatArray | None]:
+    """Which rows have a weight above 0, and their weights; None for all rows, and if all are 1."""
+    # Those that are hardly above 0 might be 0 after they were divided by their mean.
+    return _positive_weights(
+        sample_weight, n_rows, lambda weights: weights >= 1e-100 * weights.max(), _NOT_TINY
+    )
+
+
+def check_row_weight(sample_weight: Any, n_rows: int) -> tuple[BoolArray | None, FloatArray | None]:
+    """The same for rows that come and go, whose weights are kept with them."""
+    return _positive_weights(
+        sample_weight, n_rows, lambda weights: (weights >= 1e-12) & (weights <= 1e9), _KEPT
+    )
+
+
+def _positive_weights(
+    sample_weight: Any,
+    n_rows: int,
+    is_right: Callable[[FloatArray], BoolArray],
+    expected: str,
+) -> tuple[BoolArray | None, FloatArray | None]:
+    if sample_weight is None:
+        return None, None
+    weights: FloatArray = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}; expected one weight for each of "
+            f"{n_rows} rows"
+        )
+    kept = weights > 0.0
+    if not (kept | (weights < 0.0)).any():
+        raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
+    wrong = (weights != 0.0) & ~is_right(weights)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected {expected}")
+    weights = weights[kept]
+    return None if kept.all() else kept, None if (weights == 1.0).all() else weights

@@ -1,0 +1,362 @@
+//! Statistics for classification: which classes each node holds.
+//!
+//! Interpolated Kneser-Ney lets a restaurant serve a dish at one table at most, so an inner node's
+//! customers are `c_jk = tab_left(j),k + tab_right(j),k` and its tables `tab_jk = min(c_jk, 1)` (thesis
+//! section 5.4.1, Algorithm 5.3): one bit a class and node suffices, and only leaves count rows. An update stops at the
+//! first node whose set of classes stays the same (Algorithm 5.7).
+//!
+//! *Weights.* In a leaf, `c_jk` is the sum of the weights of the rows of class `k`. So `tab_jk = min(W_jk, 1)` at every node,
+//! where `W_jk` is that sum over all rows below it: a row of weight `w` counts as `w` rows, and rows whose weights are less
+//! than 1 in all as part of a table. The set of a node has the classes of a whole table, and a split keeps, beside both sets,
+//! the *parts* of tables and of further customers. All sums are exact.
+
+mod leaves;
+mod seat;
+
+use crate::data::{RowId, RowTargets, Weight, fetch};
+use crate::error::{Error, Result};
+use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::statistics::Statistics;
+use leaves::LeafCounts;
+use seat::Part;
+
+pub(crate) use leaves::{Held, tally_weights};
+pub(crate) use seat::Seat;
+
+/// A class's number in its forest, in order of first appearance.
+pub(crate) type Class = u32;
+
+/// Bits in a word.
+pub(crate) const WORD: usize = 64;
+
+/// The classes at every node of one tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClassCounts {
+    /// Words in a set of classes.
+    words: usize,
+    /// Two sets a split: the tables `tab_jk`, and the classes that both children hold.
+    sets: Vec<u64>,
+    leaves: LeafCounts,
+    /// Parts at each split, in order of class, as far as there are such splits.
+    parts: Vec<Box<[Part]>>,
+}
+
+/// Refuses forests whose sets of classes, two at each split, have no room in memory: they take as many bits as there are
+/// classes.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(crate) fn check_memory(n_trees: usize, n_rows: usize, n_classes: usize) -> Result<()> {
+    let n_words = 2 * n_classes.div_ceil(WORD);
+    let n = n_trees.saturating_mul(n_rows.saturating_sub(1)).saturating_mul(n_words);
+    // Reserved at once and given back, since a failed allocation would abort the process while trees grow.
+    Vec::<u64>::new().try_reserve_exact(n).map_err(|_| Error::Memory {
+        what: "the classes at the nodes of trees (fewer trees, rows or classes need less)",
+        n_bytes: n.saturating_mul(size_of::<u64>()),
+    })
+}
+
+impl ClassCounts {
+    /// Words to a set of classes.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Whether tables may be in parts.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.leaves.has_weights()
+    }
+
+    /// What a leaf holds.
+    pub(crate) fn held(&self, leaf: NodeId) -> Held<'_> {
+        self.leaves.held(leaf)
+    }
+
+    /// One word of the classes of which a node has a whole table.
+    pub(crate) fn tables(&self, node: NodeId, word: usize) -> u64 {
+        if node.is_leaf() {
+            return self.held(node).tables(word);
+        }
+        self.sets[node.rank() * 2 * self.words + word]
+    }
+
+    /// One word of the classes of which both children of a split have a whole table.
+    pub(crate) fn both(&self, split: NodeId, word: usize) -> u64 {
+        self.sets[(split.rank() * 2 + 1) * self.words + word]
+    }
+
+    /// Of the classes at a node: the parts of tables, and of further customers at a split.
+    pub(crate) fn each_part(&self, node: NodeId, mut visit: impl FnMut(Class, Seat)) {
+        if node.is_leaf() {
+            return self
+                .held(node)
+                .each_part(|class, table| visit(class, Seat { table, more: Weight::NONE }));
+        }
+        for &Part { class, fraction } in self.parts(node) {
+            let part = Weight::of_fraction(fraction);
+            let is_table = self.tables(node, class as usize / WORD) & bit(class, class as usize / WORD) == 0;
+            let (table, more) = if is_table { (part, Weight::NONE) } else { (Weight::NONE, part) };
+            visit(class, Seat { table, more });
+        }
+    }
+
+    fn parts(&self, split: NodeId) -> &[Part] {
+        self.parts.get(split.rank()).map_or(&[], |parts| parts)
+    }
+
+    /// The table of a class at a node.
+    pub(crate) fn table(&self, node: NodeId, class: Class) -> Weight {
+        let word = class as usize / WORD;
+        if self.tables(node, word) & bit(class, word) != 0 {
+            return Weight::ONE;
+        }
+        if self.has_parts() { self.seat(node, class).table } else { Weight::NONE }
+    }
+
+    /// A class at a split, and at a leaf its table.
+    pub(crate) fn seat(&self, node: NodeId, class: Class) -> Seat {
+        let (word, mut seat) = (class as usize / WORD, Seat::default());
+        let whole = |bits: u64| if bits & bit(class, word) == 0 { Weight::NONE } else { Weight::ONE };
+        seat.table = whole(self.tables(node, word));
+        if !node.is_leaf() {
+            seat.more = whole(self.both(node, word));
+        }
+        self.each_part(node, |other, part| {
+            if other == class {
+                seat.table += part.table;
+                seat.more += part.more;
+            }
+        });
+        seat
+    }
+
+    /// The number of classes at a node.
+    pub(crate) fn n_classes(&self, node: NodeId) -> u32 {
+        if node.is_leaf() {
+            return self.held(node).n_classes();
+        }
+        let mut n = self.n_whole(node).0;
+        self.each_part(node, |_, part| n += u32::from(part.table > Weight::NONE));
+        n
+    }
+
+    /// The classes of which a node has a whole table.
+    pub(crate) fn classes(&self, node: NodeId) -> impl Iterator<Item = Class> + '_ {
+        (0..self.words).flat_map(move |word| iter_bits(word, self.tables(node, word)))
+    }
+
+    /// Number of tables of a node with so many rows, and of its customers.
+    pub(crate) fn totals(&self, node: NodeId, n_rows: usize) -> (f64, f64) {
+        if node.is_leaf() {
+            return self.held(node).totals(n_rows);
+        }
+        let (n_tables, n_both) = self.n_whole(node);
+        if self.parts(node).is_empty() {
+            return (f64::from(n_tables), f64::from(n_tables + n_both));
+        }
+        let Seat { table, more } = self.all_seats(node);
+        (table.float(), (table + more).float())
+    }
+
+    /// All tables of a split, and all further customers.
+    pub(crate) fn all_seats(&self, split: NodeId) -> Seat {
+        let (n_tables, n_both) = self.n_whole(split);
+        let (table, more) = (Weight::of_rows(n_tables as usize), Weight::of_rows(n_both as usize));
+        let mut all = Seat { table, more };
+        self.each_part(split, |_, part| {
+            all.table += part.table;
+            all.more += part.more;
+        });
+        all
+    }
+
+    /// Numbers of whole tables, and of whole further customers, of a split.
+    fn n_whole(&self, split: NodeId) -> (u32, u32) {
+        let start = split.rank() * 2 * self.words;
+        let (tables, both) = self.sets[start..start + 2 * self.words].split_at(self.words);
+        let count = |bits: &[u64]| bits.iter().map(|word| word.count_ones()).sum();
+        (count(tables), count(both))
+    }
+
+    /// Widens all sets to hold a class.
+    fn widen(&mut self, class: Class) {
+        let words = class as usize / WORD + 1;
+        if words <= self.words {
+            return;
+        }
+        let mut sets = vec![0; self.sets.len() / self.words.max(1) * words];
+        if self.words > 0 {
+            for (to, from) in sets.chunks_mut(words).zip(self.sets.chunks(self.words)) {
+                to[..from.len()].copy_from_slice(from);
+            }
+        }
+        self.sets = sets;
+        self.words = words;
+    }
+
+    /// The classes of part of a table at a node, and these parts, in order of class.
+    fn table_parts(&self, node: NodeId) -> Vec<(Class, Weight)> {
+        let mut parts = Vec::new();
+        self.each_part(node, |class, part| {
+            if part.table > Weight::NONE {
+                parts.push((class, part.table));
+            }
+        });
+        parts
+    }
+
+    /// As [`join`](Statistics::join), with parts of tables.
+    fn join_weighted(&mut self, split: NodeId, children: [NodeId; 2]) -> bool {
+        let (start, words) = (split.rank() * 2 * self.words, self.words);
+        let before = (self.sets[start..start + words].to_vec(), self.table_parts(split));
+        for word in 0..words {
+            let [left, right] = children.map(|child| self.tables(child, word));
+            self.sets[start + word] = left | right;
+            self.sets[start + words + word] = left & right;
+        }
+        self.join_parts(split, children);
+        before != (self.sets[start..start + words].to_vec(), self.table_parts(split))
+    }
+
+    /// Adds to a split what its children have in parts.
+    fn join_parts(&mut self, split: NodeId, children: [NodeId; 2]) {
+        let [left, right] = children.map(|child| self.table_parts(child));
+        let mut classes: Vec<Class> = left.iter().chain(&right).map(|&(class, _)| class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let mut parts = Vec::new();
+        for class in classes {
+            let seat = Seat::of(children.map(|child| self.table(child, class)).into_iter().sum());
+            let (word, of_class) = (class as usize / WORD, bit(class, class as usize / WORD));
+            let sets = &mut self.sets[split.rank() * 2 * self.words..];
+            if seat.table == Weight::ONE {
+                sets[word] |= of_class;
+            }
+            if seat.more == Weight::ONE {
+                sets[self.words + word] |= of_class;
+            }
+            parts.extend(
+                seat.part().map(|part| Part { class, fraction: (part.table + part.more).fraction() }),
+            );
+        }
+        if self.parts.len() <= split.rank() && !parts.is_empty() {
+            self.parts.resize_with(split.rank() + 1, Box::default);
+        }
+        if let Some(own) = self.parts.get_mut(split.rank()) {
+            *own = parts.into_boxed_slice();
+        }
+    }
+}
+
+impl Statistics for ClassCounts {
+    type Target = Class;
+
+    /// Algorithm 5.3, line 1.
+    fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, Class>) {
+        self.leaves.set(leaf, rows, targets);
+        self.widen(self.held(leaf).last());
+    }
+
+    /// Algorithm 5.7, line 1; the parent is updated if a class is new to the leaf (lines 4 and 5).
+    fn grow_leaf(
+        &mut self,
+        leaf: NodeId,
+        n: usize,
+        added: &[RowId],
+        targets: RowTargets<'_, Class>,
+    ) -> Option<bool> {
+        let changed = self.leaves.add(leaf, n - added.len(), added, targets);
+        self.widen(self.held(leaf).last());
+        Some(changed)
+    }
+
+    fn shrink_leaf(
+        &mut self,
+        leaf: NodeId,
+        n: usize,
+        removed: &[RowId],
+        targets: RowTargets<'_, Class>,
+    ) -> Option<bool> {
+        Some(self.leaves.subtract(leaf, n + removed.len(), removed, targets))
+    }
+
+    /// Algorithm 5.3, lines 5 and 6, and Algorithm 5.7, lines 8 and 9; returns whether the set of classes changed. That
+    /// is asked after customers are counted, where line 4 of Algorithm 5.7 asks before, and so misses the customer whom a
+    /// child's new table sends.
+    fn join(&mut self, split: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) -> bool {
+        let start = split.rank() * 2 * self.words;
+        if self.sets.len() < start + 2 * self.words {
+            self.sets.resize(start + 2 * self.words, 0);
+        }
+        if self.has_parts() {
+            return self.join_weighted(split, [left, right]);
+        }
+        let mut changed = false;
+        for word in 0..self.words {
+            let (left, right) = (self.tables(left, word), self.tables(right, word));
+            changed |= self.sets[start + word] != left | right;
+            self.sets[start + word] = left | right;
+            self.sets[start + self.words + word] = left & right;
+        }
+        changed
+    }
+
+    fn is_uniform(&self, node: NodeId) -> bool {
+        self.n_classes(node) == 1
+    }
+
+    fn clear(&mut self, node: NodeId) {
+        if node.is_leaf() {
+            self.leaves.clear(node);
+        }
+    }
+
+    fn fetch_all(&self) {
+        fetch(&self.sets);
+        self.leaves.fetch_all();
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.sets.shrink_to_fit();
+        self.leaves.shrink_to_fit();
+        self.parts.shrink_to_fit();
+    }
+
+    fn bytes(&self) -> usize {
+        let parts: usize = self.parts.iter().map(|parts| size_of_val::<[_]>(parts)).sum();
+        self.sets.capacity() * size_of::<u64>()
+            + self.leaves.bytes()
+            + self.parts.capacity() * size_of::<Box<[Part]>>()
+            + parts
+    }
+}
+
+/// The bit of a class in one word of a set.
+fn bit(class: Class, word: usize) -> u64 {
+    if class as usize / WORD == word { 1 << (class as usize % WORD) } else { 0 }
+}
+
+/// The classes of one word of bits, in order.
+pub(crate) fn iter_bits(word: usize, bits: u64) -> impl Iterator<Item = Class> {
+    let mut rest = bits;
+    std::iter::from_fn(move || {
+        let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+        rest &= rest - 1;
+        Some((word * WORD) as Class + bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_room_are_refused() {
+        assert!(check_memory(100, 1_000, 1_000).is_ok());
+        let refused = |n_trees, n_rows, n_classes| {
+            matches!(check_memory(n_trees, n_rows, n_classes), Err(Error::Memory { .. }))
+        };
+        assert!(refused(100_000, 1 << 32, 1 << 20));
+        assert!(refused(usize::MAX, usize::MAX, usize::MAX));
+    }
+}
