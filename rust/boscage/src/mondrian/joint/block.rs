@@ -71,7 +71,9 @@ impl System<'_> {
     /// Multiplies the numbers of every row by the root of its weight.
     fn scale_rows<'a>(&self, rows: impl Iterator<Item = &'a mut [f64]>) {
         for (row, root) in rows.zip(self.roots.as_deref().unwrap_or_default()) {
-            row.iter_mut().for_each(|number| *number *= root);
+            for number in row {
+                *number *= root;
+            }
         }
     }
 
