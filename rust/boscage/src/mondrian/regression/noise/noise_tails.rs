@@ -192,15 +192,14 @@ mod tests {
         let left: Vec<Vec<_>> =
             right.iter().map(|row| row.iter().map(|&(square, log)| (-square, log)).collect()).collect();
         let (tails, scale, score_of_right) = fit(&right, 1.4);
-        for k in 0..2 {
-            let offset = scale.sqrt() * tails.offsets[k];
-            assert!((offset - long[k]).abs() < 0.25, "{tails:?}");
+        for (offset, expected) in tails.offsets.into_iter().zip(long) {
+            assert!((scale.sqrt() * offset - expected).abs() < 0.25, "{tails:?}");
         }
         let (mirrored, _, score_of_left) = fit(&left, 1.4);
         assert_eq!((mirrored.factors, mirrored.shares), (tails.factors, tails.shares));
         assert_eq!(mirrored.offsets, tails.offsets.map(|offset| -offset));
         assert_eq!(score_of_left, score_of_right);
-        // Worth more than a tenth of a nat a row.
+        // Worth some hundredths of a nat a row.
         let even = NoiseTails { factors: [0.6, 6.0], offsets: [0.0; 2], shares: [0.85, 0.15] };
         assert!(score(&even, &right) < score_of_right - 0.05);
     }
