@@ -12,19 +12,15 @@ from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._prediction import ProbabilisticClassifier
-from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Maps
 from boscage.explain._link import close_gap, through_link
 from boscage.explain.contributions import Contributions
-from boscage.mondrian._base import Given, MondrianForest
-from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
-from boscage.mondrian.feature_rates._shared import LearnedRates
-from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
-
-_DEFAULT_DISCOUNT = 10.0
+from boscage.mondrian._base import Given
+from boscage.mondrian._classification import DEFAULT_DISCOUNT, ClassificationForest
 
 
 @persistence.register(_core.MondrianClassifier)
-class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
+class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     """A Mondrian forest for classification, in batch and online.
 
     Each tree is the restriction of a Mondrian process to the training rows, with a hierarchy of
@@ -197,7 +193,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
     148
     """
 
-    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {
+    _FREE: ClassVar[frozenset[str]] = ClassificationForest._FREE | {
         "calibration",
         "class_weight",
         "discount",
@@ -212,7 +208,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         *,
         lifetime: float = math.inf,
         min_samples_split: int = 2,
-        discount: float | Literal["loo"] = _DEFAULT_DISCOUNT,
+        discount: float | Literal["loo"] = DEFAULT_DISCOUNT,
         posterior: Literal["kneser-ney", "joint"] = "kneser-ney",
         calibration: Literal["loo"] | None = "loo",
         predictive: Literal["averaged", "realised"] = "averaged",
@@ -300,111 +296,6 @@ class MondrianForestClassifier(ProbabilisticClassifier, MondrianForest):
         """
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self
-
-    def _settings(self) -> dict[str, Any]:
-        discount = self.discount
-        if isinstance(discount, str):
-            _validation.check_choice("discount, unless a number,", discount, ("loo",))
-        else:
-            discount = _validation.check_positive("discount", discount)
-        posterior = _validation.check_choice("posterior", self.posterior, ("kneser-ney", "joint"))
-        calibration = self.calibration
-        if calibration is not None:
-            _validation.check_choice("calibration, unless None,", calibration, ("loo",))
-        elif posterior == "joint":
-            raise ValueError("posterior='joint' needs calibration='loo', found None")
-        return {
-            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
-            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _validation.check_count(
-                "min_samples_split", self.min_samples_split, 2
-            ),
-            "discount": _DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
-            "posterior": posterior,
-            "calibration": calibration,
-            "predictive": _validation.check_choice(
-                "predictive", self.predictive, ("averaged", "realised")
-            ),
-        }
-
-    def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:
-        return _core.MondrianClassifier(**settings, seed=seed)
-
-    @classmethod
-    def _params_of(cls, model: _core.MondrianClassifier) -> dict[str, Any]:
-        return {
-            "discount": model.discount,
-            "posterior": model.posterior,
-            "calibration": model.calibration,
-        }
-
-    def _encode(
-        self, y: AnyArray, classes: Any, model: _core.MondrianClassifier | None
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        known = [] if model is None else model.classes()
-        declared = None
-        if classes is not None:
-            declared = _validation.check_classes(classes, known)
-            if model is not None and not set(declared) <= set(known):
-                new = [label for label in declared if label not in known]
-                raise ValueError(
-                    f"classes holds {new}, which were not declared at the first call; labels "
-                    "may appear in y at any call, but can be declared only at the first one"
-                )
-        return _validation.encode(y, known or declared or []), {"declared": declared}
-
-    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (model.targets(), model.classes()), {"declared": model.declared() or None}
-
-    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
-        targets: AnyArray = model.targets()
-        if not encoded:
-            return targets
-        codes, labels = encoded
-        numbers = {label: number for number, label in enumerate(model.classes())}
-        own = [numbers.setdefault(label, len(numbers)) for label in labels]
-        return np.concatenate([targets, np.asarray(own, dtype=targets.dtype)[codes]])
-
-    def _learn_rates(
-        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
-    ) -> LearnedRates:
-        return learn_rates_and_maps(X, y, settings=settings, **options)
-
-    def _learns(self) -> bool:
-        return super()._learns() or isinstance(self.discount, str)
-
-    def _select_discount(self, model: _core.MondrianClassifier, n_threads: int) -> None:
-        """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
-        if not self._selects_discount(model):
-            return
-        ids, columns, weights = judging_rows(model)
-        with self._progress("choosing the discount") as progress:
-            proba = model.loo_proba(
-                ids,
-                list(DISCOUNTS),
-                calibration=model.calibration,
-                n_threads=n_threads,
-                progress=progress,
-            )
-        model.set_discount(best_discount(proba, columns, weights))
-
-    def _selects_discount(self, model: _core.MondrianClassifier) -> bool:
-        return isinstance(self.discount, str) and model.n_rows > 1
-
-    def _apply_changes(self, model: _core.MondrianClassifier) -> None:
-        super()._apply_changes(model)
-        if not isinstance(self.discount, str) and model.discount != self.discount:
-            model.set_discount(self.discount)
-        if (model.posterior, model.calibration) != (self.posterior, self.calibration):
-            model.set_posterior(self.posterior, self.calibration)
-
-    def _changed(self) -> bool:
-        changed = super()._changed()
-        if self.discount == "loo" != self._grown_with["discount"]:
-            raise ValueError(
-                "discount='loo' chooses when the forest is grown; call fit, or give a number"
-            )
-        return changed
 
     # -- prediction -------------------------------------------------------------------------------
 

@@ -1,0 +1,131 @@
+"""How classification forests grow: settings, labels, and what is chosen before the first cut."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from boscage import _core, _validation
+from boscage._types import AnyArray, Rows
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
+from boscage.mondrian.feature_rates._shared import LearnedRates
+from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
+
+DEFAULT_DISCOUNT = 10.0
+
+__all__: list[str] = []
+
+
+class ClassificationForest(MondrianForest):
+    """A Mondrian forest whose targets are classes, without its predictions."""
+
+    discount: float | Literal["loo"]
+    posterior: Literal["kneser-ney", "joint"]
+    calibration: Literal["loo"] | None
+
+    def _settings(self) -> dict[str, Any]:
+        discount = self.discount
+        if isinstance(discount, str):
+            _validation.check_choice("discount, unless a number,", discount, ("loo",))
+        else:
+            discount = _validation.check_positive("discount", discount)
+        posterior = _validation.check_choice("posterior", self.posterior, ("kneser-ney", "joint"))
+        calibration = self.calibration
+        if calibration is not None:
+            _validation.check_choice("calibration, unless None,", calibration, ("loo",))
+        elif posterior == "joint":
+            raise ValueError("posterior='joint' needs calibration='loo', found None")
+        return {
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
+                "min_samples_split", self.min_samples_split, 2
+            ),
+            "discount": DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
+            "posterior": posterior,
+            "calibration": calibration,
+            "predictive": _validation.check_choice(
+                "predictive", self.predictive, ("averaged", "realised")
+            ),
+        }
+
+    def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:
+        return _core.MondrianClassifier(**settings, seed=seed)
+
+    @classmethod
+    def _params_of(cls, model: _core.MondrianClassifier) -> dict[str, Any]:
+        return {
+            "discount": model.discount,
+            "posterior": model.posterior,
+            "calibration": model.calibration,
+        }
+
+    def _encode(
+        self, y: AnyArray, classes: Any, model: _core.MondrianClassifier | None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        known = [] if model is None else model.classes()
+        declared = None
+        if classes is not None:
+            declared = _validation.check_classes(classes, known)
+            if model is not None and not set(declared) <= set(known):
+                new = [label for label in declared if label not in known]
+                raise ValueError(
+                    f"classes holds {new}, which were not declared at the first call; labels "
+                    "may appear in y at any call, but can be declared only at the first one"
+                )
+        return _validation.encode(y, known or declared or []), {"declared": declared}
+
+    def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (model.targets(), model.classes()), {"declared": model.declared() or None}
+
+    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
+        targets: AnyArray = model.targets()
+        if not encoded:
+            return targets
+        codes, labels = encoded
+        numbers = {label: number for number, label in enumerate(model.classes())}
+        own = [numbers.setdefault(label, len(numbers)) for label in labels]
+        return np.concatenate([targets, np.asarray(own, dtype=targets.dtype)[codes]])
+
+    def _learn_rates(
+        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+    ) -> LearnedRates:
+        return learn_rates_and_maps(X, y, settings=settings, **options)
+
+    def _learns(self) -> bool:
+        return super()._learns() or isinstance(self.discount, str)
+
+    def _select_discount(self, model: _core.MondrianClassifier, n_threads: int) -> None:
+        """Choose the candidate with the least leave-one-out log loss if ``discount="loo"``."""
+        if not self._selects_discount(model):
+            return
+        ids, columns, weights = judging_rows(model)
+        with self._progress("choosing the discount") as progress:
+            proba = model.loo_proba(
+                ids,
+                list(DISCOUNTS),
+                calibration=model.calibration,
+                n_threads=n_threads,
+                progress=progress,
+            )
+        model.set_discount(best_discount(proba, columns, weights))
+
+    def _selects_discount(self, model: _core.MondrianClassifier) -> bool:
+        return isinstance(self.discount, str) and model.n_rows > 1
+
+    def _apply_changes(self, model: _core.MondrianClassifier) -> None:
+        super()._apply_changes(model)
+        if not isinstance(self.discount, str) and model.discount != self.discount:
+            model.set_discount(self.discount)
+        if (model.posterior, model.calibration) != (self.posterior, self.calibration):
+            model.set_posterior(self.posterior, self.calibration)
+
+    def _changed(self) -> bool:
+        changed = super()._changed()
+        if self.discount == "loo" != self._grown_with["discount"]:
+            raise ValueError(
+                "discount='loo' chooses when the forest is grown; call fit, or give a number"
+            )
+        return changed
