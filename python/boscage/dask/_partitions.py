@@ -123,7 +123,7 @@ def check_part(
     others: tuple[Any, Any],
     number: int,
 ) -> Part:
-    """A partition whose rows, targets, and ids and weights if there are any, are all in order.
+    """A partition, after its rows, targets, ids and weights were checked.
 
     The features stay as they are; only sparse ones are made dense.
     """
@@ -131,7 +131,8 @@ def check_part(
         layout.check(X)
         X = dense(X)
         ids, weights = others
-        if not len(X) and not len(y):  # as filters leave behind
+        is_empty = not any(own is not None and len(own) for own in (y, ids, weights))
+        if not len(X) and is_empty:  # as filters leave behind
             none = None if ids is None else np.empty(0, np.uint64)
             return X, np.empty(0), none, None if weights is None else np.empty(0)
         target = np.asarray(y)

@@ -314,8 +314,9 @@ impl MondrianClassifier {
         let model = self.model()?;
         let exported = py.detach(|| model.trees());
         let n_classes = model.classes().len();
+        let is_weighted = model.row_weights().is_some();
         trees::dictionaries(py, exported, model.domain().n_features(), |dict, values, n| {
-            if model.row_weights().is_some() {
+            if is_weighted {
                 return dict.set_item("counts", matrix(py, values, n, n_classes)?);
             }
             let counts = values.iter().map(|&count| count as i64).collect();

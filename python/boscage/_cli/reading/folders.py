@@ -33,7 +33,8 @@ def parquet_files(folder: str) -> list[str]:
 def _by_value(name: str) -> list[tuple[int, str]]:
     """A name's parts, in which part.10 comes after part.9."""
     return [
-        (int(part), part) if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)
+        (int(part), part) if part.isdecimal() else (-1, part)
+        for part in re.split(r"([0-9]+)", name)
     ]
 
 

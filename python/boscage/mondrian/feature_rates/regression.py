@@ -107,7 +107,8 @@ def learn_rates_and_maps(
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
     trial = _Trial(some, y, n_held, settings, **learn, row_weights=row_weights)
     chosen = _choose(proposals, trial)
-    # More rows make rates surer, but other rates of a kernel than those that were judged.
+    # Rates of the kernel stay those that were judged: other rows give quite different ones. All
+    # others only become more certain with more rows.
     if len(some) < LEARN_AGAIN and chosen.kind != "kernel":
         proposals = _Proposals(some, y, **learn)
     return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
@@ -250,11 +251,11 @@ class _Trial:
 def score_of_errors(
     mean: FloatArray, targets: FloatArray, row_weights: FloatArray | None = None
 ) -> TrialResult:
-    """Minus the logarithm of the errors' size, but for a constant: greater is better.
+    """How likely the errors are: the mean of two log densities, but for a constant.
 
-    The size is the geometric mean of the root mean square and of the scale at which the errors are
-    most likely as Student's t. The root mean square of some hundred errors says little where
-    targets have heavy tails, since a few rows decide it; the scale hardly sees these rows.
+    They are the greatest mean log densities of the errors as a Gaussian and as Student's t, of any
+    scale. The Gaussian one says little where targets have heavy tails, since a few of some hundred
+    rows decide it; the other hardly sees these rows.
     """
     shares = _relative(row_weights)
     largest = max(np.abs(mean - targets).max(), np.finfo(np.float64).tiny)

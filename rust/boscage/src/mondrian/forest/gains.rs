@@ -4,7 +4,8 @@
 //! for a feature that has nothing to do with the targets, the expectations of `B` and of `W / (n - 2)` are the same (analysis
 //! of variance): a cut of a Mondrian process with given rates does not depend on targets, so which rows go left is a random
 //! draw. So the sum of `B - W / (n - 2)` over the splits of such a feature has expectation 0, however many splits it has.
-//! With weights, `B` and `W` are weighted, and a row of weight `w` counts as `max(1, w)` of the `n`, as in the stopping rule.
+//! With weights, `B` and `W` are weighted, and a row of weight `w` counts as `max(1, w)` of the `n`, as in the stopping
+//! rule. Where weights exceed 1, as where rows are repeated, the expectation is above 0.
 
 use crate::control::Run;
 use crate::data::Scalar;

@@ -2,22 +2,24 @@
 //!
 //! Alone, every right-hand side meets the large eigenvalues of `A = K + s^2 I` anew. In a block (O'Leary 1980), every step
 //! finds the best sums of the directions of all of them, so that 25 right-hand sides take about a quarter of the steps. This
-//! is the form of Dubrulle (2001, "Retooling the method of block conjugate gradients"). Residuals are `Q C`, where `Q` has orthonormal columns and `C` is a small matrix. A step
-//! with the directions `P` is
+//! is the form of Dubrulle (2001, "Retooling the method of block conjugate gradients"). Residuals are `Q C`, where `Q`
+//! has orthonormal columns and `C` is a small matrix. A step with the directions `P` is
 //!
 //! `S = (P' A P)^-1`, `X += P S C`, `Q Z = Q - A P S` (which defines the new `Q`, and `Z`, an upper triangle),
 //! `C = Z C`, `P = Q + P Z'`.
 //!
 //! `Z` is the Cholesky factor of the products of columns. A column that depends on those before it is 0 from then on.
 //!
-//! Products with `K` are computed in single precision, with twice as many numbers side by side. Their errors are some
-//! millionths of the largest terms, far below the tolerances in use; all else is in double precision.
+//! Products with `K` are computed in single precision, with twice as many numbers side by side, unless some row weighs more
+//! than [`HEAVY`]. Their errors are some millionths of the largest terms, far below the tolerances in use; all else is in
+//! double precision.
 
 use std::ops::Range;
 
 use crate::control::try_for_each_mut;
 use crate::error::Result;
 use crate::mondrian::joint::System;
+use crate::mondrian::joint::passes::Number;
 use crate::mondrian::joint::tiles::Tiles;
 use crate::random::keyed::Stream;
 
@@ -28,6 +30,9 @@ const LANES: usize = 16;
 /// Rows whose vectors one thread works on; results depend on it, and not on the number of threads.
 const ROWS: usize = 512;
 const STEPS: usize = 1000;
+/// A weight of a row above which products are computed in double precision: the error of single precision grows with the
+/// weights over the noise.
+const HEAVY: f64 = 10.0;
 
 /// The block's vectors at some rows, which follow each other: `width` numbers for each row.
 struct Part {
@@ -41,24 +46,25 @@ struct Part {
 }
 
 impl System<'_> {
-    /// The rows' weights `(K + s^2 I)^-1 y` for several columns of values `y`, until what is left of each column is less than a
-    /// share of it; the noise of rows that have weights themselves is less. Values and weights are `n_rows x n_columns`.
+    /// The rows' weights `(K + s^2 W^-1)^-1 y` for several columns of values `y`, until the residual of each column is less than
+    /// a share of the column. `W` are the weights that rows came with, or 1. Values and weights are `n_rows x n_columns`.
     ///
     /// # Errors
     /// An interrupt.
     pub(crate) fn weights_of_columns(
         &self,
-        values: &[f64],
+        mut values: Vec<f64>,
         n_columns: usize,
         tolerance: f64,
     ) -> Result<Vec<f64>> {
-        let mut values = values.to_vec();
+        let heaviest = self.roots.iter().flatten().fold(1.0, |most: f64, root| most.max(root * root));
+        let solve = if heaviest > HEAVY { Self::solve_block::<f64> } else { Self::solve_block::<f32> };
         self.scale_rows(values.chunks_exact_mut(n_columns));
         let mut weights = vec![0.0; values.len()];
         let n_blocks = n_columns.div_ceil(WIDEST);
         for block in 0..n_blocks {
             let columns = block * n_columns / n_blocks..(block + 1) * n_columns / n_blocks;
-            let parts = self.solve_block(&values, n_columns, &columns, tolerance)?;
+            let parts = solve(self, &values, n_columns, &columns, tolerance)?;
             let rows = parts.iter().flat_map(|part| part.solution.chunks_exact(part.width));
             for (weights, row) in weights.chunks_exact_mut(n_columns).zip(rows) {
                 weights[columns.clone()].copy_from_slice(&row[..columns.len()]);
@@ -78,7 +84,7 @@ impl System<'_> {
     }
 
     /// The parts that hold the solution of some columns.
-    fn solve_block(
+    fn solve_block<T: Number>(
         &self,
         values: &[f64],
         n_columns: usize,
@@ -86,8 +92,8 @@ impl System<'_> {
         tolerance: f64,
     ) -> Result<Vec<Part>> {
         let width = columns.len().next_multiple_of(LANES);
-        let spans = self.spans.iter().map(|spans| spans.iter().map(|&span| span as f32).collect());
-        let spans: Vec<Vec<f32>> = spans.collect();
+        let spans = self.spans.iter().map(|spans| spans.iter().map(|&span| T::nearest(span)).collect());
+        let spans: Vec<Vec<T>> = spans.collect();
         let further = self.further_columns(&spans[0]);
         let rows = values.chunks(ROWS * n_columns).zip(further.chunks(ROWS));
         let mut parts: Vec<Part> =
@@ -118,12 +124,13 @@ impl System<'_> {
 
     /// Columns that have no values to explain, and take part because there is room: draws from a tree's prior, mostly, which
     /// lie where the large eigenvalues are. They are functions of the leaves, so that copies of a row do not differ in them.
-    fn further_columns(&self, spans: &[f32]) -> Vec<[f32; LANES]> {
+    fn further_columns<T: Number>(&self, spans: &[T]) -> Vec<[T; LANES]> {
         let mut stream = Stream::new(0, 0);
-        let mut noise = || std::array::from_fn(|_| stream.unit() as f32 - 0.5);
-        let noise: Vec<[f32; LANES]> = (0..self.trees.n_rows).map(|_| noise()).collect();
-        let mut columns = vec![[0.0; LANES]; self.trees.n_rows];
+        let mut noise = || std::array::from_fn(|_| T::nearest(f64::from(stream.unit() as f32 - 0.5)));
+        let noise: Vec<[T; LANES]> = (0..self.trees.n_rows).map(|_| noise()).collect();
+        let mut columns = vec![[T::default(); LANES]; self.trees.n_rows];
         self.trees.passes[0].add_product(spans, &noise, &mut columns, &mut Vec::new());
+        self.scale(&mut columns, |root| root);
         columns
     }
 
@@ -136,14 +143,11 @@ impl System<'_> {
     }
 
     /// The images `(K + s^2 I) P` of the directions, of [`LANES`] columns; with weights of the rows, `W^1/2 K W^1/2` for `K`.
-    fn find_images(&self, spans: &[Vec<f32>], parts: &mut [Part], first: usize) -> Result<()> {
+    fn find_images<T: Number>(&self, spans: &[Vec<T>], parts: &mut [Part], first: usize) -> Result<()> {
         let rows = parts.iter().flat_map(|part| part.direction.chunks_exact(part.width));
-        let single = |row: &[f64]| std::array::from_fn(|lane| row[first + lane] as f32);
-        let mut directions: Vec<[f32; LANES]> = rows.map(single).collect();
-        let roots = self.roots.as_deref().unwrap_or_default();
-        for (direction, &root) in directions.iter_mut().zip(roots) {
-            *direction = direction.map(|number| number * root as f32);
-        }
+        let lanes = |row: &[f64]| std::array::from_fn(|lane| T::nearest(row[first + lane]));
+        let mut directions: Vec<[T; LANES]> = rows.map(lanes).collect();
+        self.scale(&mut directions, |root| root);
         let mut product = self.over_trees(|i, product, buffer| {
             self.trees.passes[i].add_product(&spans[i], &directions, product, buffer);
         })?;
@@ -162,13 +166,18 @@ impl System<'_> {
 
 impl Part {
     /// A part whose solution is 0 so far. Each of its rows has `n_columns` values.
-    fn new(rows: &[f64], n_columns: usize, columns: &Range<usize>, further: &[[f32; LANES]]) -> Self {
+    fn new<T: Number>(
+        rows: &[f64],
+        n_columns: usize,
+        columns: &Range<usize>,
+        further: &[[T; LANES]],
+    ) -> Self {
         let width = columns.len().next_multiple_of(LANES);
         let size = further.len() * width;
         let mut residual = Vec::with_capacity(size);
         for (row, further) in rows.chunks_exact(n_columns).zip(further) {
             residual.extend(&row[columns.clone()]);
-            residual.extend(further[..width - columns.len()].iter().map(|&x| f64::from(x)));
+            residual.extend(further[..width - columns.len()].iter().map(|&x| x.into()));
         }
         let zeros = vec![0.0; size];
         let (solution, direction, image) = (zeros.clone(), zeros.clone(), zeros);

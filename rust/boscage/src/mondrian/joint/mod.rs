@@ -236,9 +236,9 @@ impl<'a> System<'a> {
     }
 
     /// Multiplies the numbers of every row by a function of the root of its weight, which takes 1 to 1.
-    fn scale<const L: usize>(&self, numbers: &mut [[f64; L]], factor: impl Fn(f64) -> f64) {
+    fn scale<T: Number, const L: usize>(&self, numbers: &mut [[T; L]], factor: impl Fn(f64) -> f64) {
         for (own, &root) in numbers.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
-            let factor = factor(root);
+            let factor = T::nearest(factor(root));
             *own = own.map(|number| factor * number);
         }
     }

@@ -213,10 +213,21 @@ pub(crate) struct PathShare {
 pub(super) trait Number:
     Copy + Default + Send + Sync + AddAssign + Mul<Output = Self> + Into<f64>
 {
+    /// The nearest number of this precision.
+    fn nearest(number: f64) -> Self;
 }
 
-impl Number for f32 {}
-impl Number for f64 {}
+impl Number for f32 {
+    fn nearest(number: f64) -> Self {
+        number as f32
+    }
+}
+
+impl Number for f64 {
+    fn nearest(number: f64) -> Self {
+        number
+    }
+}
 
 /// Adds a multiple of some numbers.
 pub(super) fn add<T: Number, const L: usize>(sum: &mut [T; L], other: &[T; L], factor: T) {

@@ -6,7 +6,7 @@ use crate::data::{RowId, RowTargets, Weight, fetch};
 use crate::mondrian::classification::class_counts::{Class, bit};
 use crate::mondrian::tree::arena::NodeId;
 
-/// In `leaves`: the leaf holds several classes; the other bits are the index of their counts,
+/// In `held`: the leaf holds several classes; the other bits are the index of their counts,
 const MIXED: u32 = 1 << 31;
 /// or of their weights.
 const WEIGHTED: u32 = 1 << 30;

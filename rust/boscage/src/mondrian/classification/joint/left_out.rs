@@ -32,11 +32,12 @@ impl Systems {
                 }
                 let place = self.places[row as usize] as usize;
                 let (own, weight) =
-                    (self.columns[place], self.weights.as_ref().map_or(1.0, |all| all[place]));
+                    (self.columns[place], self.weights.as_ref().map_or(1.0, |weights| weights[place]));
                 let total: f64 = by_class.iter().sum();
                 let sizes = |k: usize| self.sizes[k] - if k == own { weight } else { 0.0 };
                 let of_others: f64 = (0..n_classes).map(sizes).sum();
-                let of_others = if self.columns.len() > 1 { of_others } else { 1.0 };
+                // No other row, or weights that vanish beside the row's.
+                let of_others = if of_others > 0.0 { of_others } else { 1.0 };
                 let start = values.len();
                 // Codes of the other rows, among which the class has another share.
                 values.extend(

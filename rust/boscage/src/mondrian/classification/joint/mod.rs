@@ -38,11 +38,10 @@
 //!
 //! *In groups.* One system for each left-out row is expensive. With [`MANY`] rows or more, the rows that
 //! calibrate are left out together, a tenth of all rows at a time at most: a copy of the forest forgets them,
-//! and its function is that of a forest with nearly as many rows. So there is one system for each group, however
-//! many rows calibrate, and the columns of all classes are solved for together (`joint::block`). The solution of
-//! the whole forest is no start for that of a group's: without the group's weights, those of the others no longer
-//! sum to nearly 0, and what they leave of the codes is greater than the codes. Predictions of left-out rows still
-//! take a system each.
+//! and its function is that of a forest with nearly as many rows. So there is one system for each group instead
+//! of one for each row, and the columns of all classes are solved for together (`joint::block`). The solution of
+//! the whole forest is a poor start for that without a group: the remaining weights do not sum to nearly 0, and
+//! leave a residual greater than the codes. Predictions of left-out rows still take a system each.
 
 mod function;
 mod left_out;
@@ -152,7 +151,7 @@ impl Systems {
 
     /// The rows' weights in all columns, `n_rows x n_columns`.
     fn weights(&self, tolerance: f64, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.system(run)?.weights_of_columns(&self.codes(), self.n_columns(), tolerance)
+        self.system(run)?.weights_of_columns(self.codes(), self.n_columns(), tolerance)
     }
 
     fn n_columns(&self) -> usize {

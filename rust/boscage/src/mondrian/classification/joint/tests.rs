@@ -11,8 +11,12 @@ const N: usize = 600;
 const D: usize = 4;
 const N_CLASSES: u32 = 12;
 
-/// A forest on classes that are the cells of a grid, some rows having wrong labels.
 fn forest() -> MondrianClassifier {
+    forest_of(None)
+}
+
+/// A forest on classes that are the cells of a grid, some rows having wrong labels.
+fn forest_of(weights: Option<&[f64]>) -> MondrianClassifier {
     let mut stream = Stream::new(5, 0);
     let x: Vec<f64> = (0..N * D).map(|_| stream.unit()).collect();
     let codes: Vec<u32> = x
@@ -28,7 +32,7 @@ fn forest() -> MondrianClassifier {
     let settings = MondrianSettings { n_estimators: 40, ..MondrianSettings::default() };
     let classification = ClassificationSettings::default();
     let domain = Domain::of_rows(rows, None).unwrap();
-    let batch = Batch { rows, ids: None, weights: None };
+    let batch = Batch { rows, ids: None, weights };
     MondrianClassifier::fit(settings, classification, domain, batch, (&codes, &labels), &[], &Run::default())
         .unwrap()
 }
@@ -78,7 +82,7 @@ fn columns_are_solved_together_as_alone() {
             values
         };
         let values: Vec<f64> = (0..N).flat_map(of_row).collect();
-        let found = system.weights_of_columns(&values, n_columns, BOUND).unwrap();
+        let found = system.weights_of_columns(values.clone(), n_columns, BOUND).unwrap();
         for column in 0..n_columns {
             let target: Vec<[f64; 1]> = (0..N).map(|row| [values[row * n_columns + column]]).collect();
             let shares = system.weights(&target, |_, _| false, 1e-10).unwrap();
@@ -91,6 +95,40 @@ fn columns_are_solved_together_as_alone() {
             let square: f64 = target.iter().map(|y| y[0] * y[0]).sum();
             // No eigenvalue of the system is less than the noise.
             assert!(error.sqrt() <= BOUND * square.sqrt() / NOISE, "{n_columns} {column}: {error}");
+        }
+    }
+}
+
+/// Single precision would lose what little heavy rows near each other leave unexplained.
+#[test]
+fn columns_of_heavy_rows_are_solved_as_well() {
+    const BOUND: f64 = 1e-5;
+    let run = Run::default();
+    let mut stream = Stream::new(6, 0);
+    for decades in [0.5, 4.0] {
+        let weights: Vec<f64> = (0..N).map(|_| 10_f64.powf(decades * stream.unit())).collect();
+        let model = forest_of(Some(&weights));
+        let (forest, classes) = (&model.forest, &model.posterior.classes);
+        let systems = with_storage!(forest.flushed(&run).unwrap(), storage => {
+            Systems::new(forest, storage, classes, &run).unwrap()
+        });
+        let (system, n_columns) = (systems.system(&run).unwrap(), systems.n_columns());
+        let roots: Vec<f64> = systems.weights.as_ref().unwrap().iter().map(|weight| weight.sqrt()).collect();
+        let codes = systems.codes();
+        let found = system.weights_of_columns(codes.clone(), n_columns, BOUND).unwrap();
+        for column in 0..n_columns {
+            let target: Vec<[f64; 1]> = (0..N).map(|row| [codes[row * n_columns + column]]).collect();
+            let shares = system.weights(&target, |_, _| false, 1e-10).unwrap();
+            let n_trees = system.n_trees() as f64;
+            let (mut error, mut square) = (0.0, 0.0);
+            for (row, root) in roots.iter().enumerate() {
+                let difference = (found[row * n_columns + column] - n_trees * shares[row][0]) / root;
+                error += difference * difference;
+                square += (root * target[row][0]).powi(2);
+            }
+            // No eigenvalue of the scaled system is less than the noise.
+            let (error, most) = (error.sqrt(), BOUND * square.sqrt() / NOISE);
+            assert!(error <= most, "{decades} {column}: {error} above {most}");
         }
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! Expectation and maximisation (Dempster, Laird and Rubin 1977) finds what maximises the likelihood of left-out rows. Under
 //! the constraint on the mean, given the probabilities and the last variances, the likeliest offsets are
-//! `b_k = z_k - l f_k`, with the averages `z_k` of the distances and `l = sum p_k z_k / sum p_k f_k`. Some rows without a
-//! distance are added to the averages, so that few rows do not make tails differ.
+//! `b_k = z_k - l f_k`, with the averages `z_k` of the distances and `l = sum p_k z_k / sum p_k f_k`. Some rows at
+//! distance 0 are added to the averages, so that few rows do not make tails differ.
 
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 
@@ -20,13 +20,13 @@ const STEPS: usize = 15;
 const RARE: f64 = 0.1;
 /// The greatest share of the wide one, for it is the exception.
 const MOST: f64 = 0.5;
-/// Its least share. With less, it would take over the mean of all distances, however far off it would have to be.
+/// Its least share: the rarer the wide one, the farther off it lies for the mean to stay 0.
 const FEWEST: f64 = 0.01;
 /// The narrow and the wide factor at the start, relative to the common factor.
 const START: [f64; 2] = [0.6, 5.0];
 /// The least factor relative to the common one: errors of zero would make it vanish.
 const LEAST: f64 = 1e-3;
-/// Rows without a distance that are added to the average distance of each Gaussian.
+/// Rows at distance 0 that are added to the average of each Gaussian, so that few rows do not make tails differ.
 const ROWS_WITHOUT: f64 = 10.0;
 
 /// Two Gaussians for each component, which together have its mean and variance.
