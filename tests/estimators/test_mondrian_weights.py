@@ -336,3 +336,18 @@ def test_left_out_rows_of_regressors_leave_with_all_of_their_weight() -> None:
             found = model.loo_predict_dist([row])
             np.testing.assert_allclose(found.means, rest.means, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(found.variances, rest.variances, rtol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e6, 1e9])
+def test_pure_targets_of_any_weight_have_whole_distributions(weight: float) -> None:
+    """Local noise falls towards 0 where targets are equal, and never reaches it."""
+    rng = np.random.default_rng(7)
+    rows, test = rng.uniform(size=(100, 3)), rng.uniform(size=(200, 3))
+    target = (rows[:, 0] > 0.5) * 1.0
+    forest = MondrianForestRegressor(10, random_state=0, feature_weights=None)
+    dist = forest.fit(rows, target, np.full(100, weight)).predict_dist(test)
+    mean, std = forest.predict(test, return_std=True)
+    np.testing.assert_allclose(dist.mean, mean, atol=1e-6)
+    # All that is spent before a branch is lost in the rounding of what is spent below it.
+    np.testing.assert_allclose(dist.std, std, rtol=1e-3)
+    assert np.isfinite(dist.quantile(0.9)).all()

@@ -136,7 +136,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         sample_weight : array-like of shape (n_samples,), default=None
             As how many rows each row counts: 0, or from 1e-12 to 1e9, and not all 0. None means 1.
             A row keeps its weight. Rows of weight 0 are left out, as if they were not in `X`: they
-            have no number.
+            have no number, and rows after them have smaller ones. Give `ids` to forget rows by.
         ids : array-like of int, str or UUID of shape (n_samples,), default=None
             Names of rows, which `forget` takes; see `row_numbers`. None numbers the rows from 0.
 

@@ -297,8 +297,8 @@ fn search(n_points: usize, point: impl Fn(usize) -> f64, f: impl Fn(f64) -> f64)
     let around = (point(best.saturating_sub(1)), point((best + 1).min(n_points - 1)));
     let (start, at_start) = (point(best), f(point(best)));
     let found = golden_section(&f, around, (SHARE, TOLERANCE)).middle();
-    // At an end of all points the sections only come near it.
-    if at_start <= f(found) { start } else { found }
+    // At an end of all points the sections only come near it. A loss that is no number is never less.
+    if f(found) < at_start { found } else { start }
 }
 
 #[cfg(test)]

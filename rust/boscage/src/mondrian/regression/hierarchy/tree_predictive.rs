@@ -266,8 +266,10 @@ impl Bridge {
         let component = |law: &BranchLaw, gain: &ClockGain, weight: f64, between: f64| {
             let (free, within) = branch.free(law, gain);
             let leaf = self.at(gain.mean, gain.spread, within);
-            let variance = leaf.variance - between.min(leaf.moved) + noise;
-            Component { weight, mean: leaf.mean, variance: variance * scale + free }
+            let own = (leaf.variance - between.min(leaf.moved) + noise) * scale;
+            // By rounding, what is free may be less than nothing, which matters where all else is smaller still.
+            let variance = if own + free > 0.0 { own + free } else { own };
+            Component { weight, mean: leaf.mean, variance }
         };
         if is_whole || detail == Detail::Moments {
             let gain = clock_gain(law, stop, &prior.hyper);

@@ -53,10 +53,14 @@ pub(crate) fn estimate<S: Scalar>(
     })
 }
 
+/// The least factor on distances. Where targets are equal, it falls from node to node, the faster the greater the weights, and
+/// its square would underflow.
+const LEAST: f64 = 1e-6;
+
 /// The factor on distances at a node whose parent has this one, given the sum of its distances, in units of their mean, and
 /// their number.
 pub(crate) fn smoothed(parent: f64, (sum, count): (f64, f64), prior: f64) -> f64 {
-    (prior * parent + sum) / (prior + count)
+    ((prior * parent + sum) / (prior + count)).max(LEAST)
 }
 
 /// The sizes of leave-one-out errors, summed over every node's rows with their weights.
