@@ -99,6 +99,11 @@ impl<T: Copy> RowTargets<'_, T> {
         self.weights.map_or(1.0, |weights| weights[row as usize])
     }
 
+    /// The weights of some rows, in their order, unless all rows' are 1.
+    pub(crate) fn weights_of(&self, rows: &[RowId]) -> Option<Vec<f64>> {
+        self.weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect())
+    }
+
     /// Whether each of some rows has the weight 1.
     pub(crate) fn weigh_one(&self, rows: &[RowId]) -> bool {
         self.weights.is_none_or(|weights| rows.iter().all(|&row| weights[row as usize] == 1.0))

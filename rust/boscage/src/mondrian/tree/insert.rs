@@ -254,10 +254,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     /// Draws a block and all below it on a copy of its rows, which fits the cache.
     fn build_copied(&mut self, block: Block, rows: &[RowId]) -> Result<()> {
         let values = self.process.table.copy(rows);
-        let RowTargets { targets, weights } = self.process.targets;
-        let targets: Vec<P::Target> = rows.iter().map(|&row| targets[row as usize]).collect();
-        let weights: Option<Vec<f64>> =
-            weights.map(|weights| rows.iter().map(|&row| weights[row as usize]).collect());
+        let targets: Vec<P::Target> = rows.iter().map(|&row| self.process.targets.of(row)).collect();
+        let weights = self.process.targets.weights_of(rows);
         let table = Table::new(&values, values.len() / rows.len());
         let targets = RowTargets { targets: &targets, weights: weights.as_deref() };
         let process = Process { table, targets, ..*self.process };

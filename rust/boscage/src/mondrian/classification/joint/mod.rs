@@ -116,10 +116,7 @@ impl Systems {
         let order = in_order(forest, storage, by_label);
         let columns: Vec<usize> =
             order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
-        let weights: Option<Vec<f64>> = forest
-            .row_targets()
-            .weights
-            .map(|weights| order.iter().map(|&row| weights[row as usize]).collect());
+        let weights = forest.row_targets().weights_of(&order);
         let mut sizes = vec![0.0; live.len()];
         for (place, &column) in columns.iter().enumerate() {
             sizes[column] += weights.as_ref().map_or(1.0, |weights| weights[place]);

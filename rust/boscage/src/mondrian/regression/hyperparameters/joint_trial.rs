@@ -7,7 +7,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
 use crate::mondrian::regression::hyperparameters::search::climb;
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
-use crate::mondrian::regression::joint::{Joint, Standard, in_order_of};
+use crate::mondrian::regression::joint::{Joint, Standard};
 use crate::mondrian::regression::trend::Design;
 use crate::mondrian::regression::trend::start_line::StartLine;
 
@@ -29,7 +29,7 @@ impl<S: Scalar> Trial<'_, S> {
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<(Standard, Vec<f64>)> {
         let lifetime = self.forest.settings.lifetime;
-        let weights = in_order_of(&self.order, self.observed.targets);
+        let weights = self.observed.targets.weights_of(&self.order);
         let round = |y: f64| (standard.target(y) / GRID).round() * GRID;
         // By part, or the same for all of them.
         let targets: Vec<Vec<f64>> = match line {

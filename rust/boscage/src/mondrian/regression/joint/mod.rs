@@ -9,7 +9,7 @@
 //! `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 
 use crate::control::Run;
-use crate::data::{RowId, RowTargets, Scalar};
+use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
@@ -178,11 +178,6 @@ pub(crate) fn common_order<S: Scalar>(
     in_order(forest, storage, |a, b| (a - centre).abs().total_cmp(&(b - centre).abs()).then(a.total_cmp(&b)))
 }
 
-/// The weights of rows in an order, unless all are 1.
-pub(crate) fn in_order_of(order: &[RowId], targets: RowTargets<'_, f64>) -> Option<Vec<f64>> {
-    targets.weights.map(|weights| order.iter().map(|&row| weights[row as usize]).collect())
-}
-
 /// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
     trees: Trees,
@@ -205,7 +200,7 @@ impl JointWeights {
         let order = common_order(forest, storage);
         let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
-        let weights = in_order_of(&order, forest.row_targets());
+        let weights = forest.row_targets().weights_of(&order);
         let line = settings.trend.as_ref().filter(|_| !order.is_empty()).map(|trend| {
             let design = Design::new(forest, trend, &order);
             let line = StartLine::new(&design);

@@ -226,7 +226,7 @@ impl Design {
         }
         let rows = forest.row_targets();
         let targets = order.iter().map(|&row| rows.of(row)).collect();
-        let weights = rows.weights.map(|_| order.iter().map(|&row| rows.weight(row)).collect());
+        let weights = rows.weights_of(order);
         Self { columns, order: order.to_vec(), z, targets, weights }
     }
 
