@@ -25,6 +25,8 @@ class PosteriorSampler(Chains):
     _settings_param: ClassVar[str]
     _settings_classes: ClassVar[tuple[type[Settings], ...]]
 
+    _check_weights = staticmethod(check_sample_weight)
+
     # The categories of features, as codes count them.
     _labels: _codes.Labels
 
@@ -64,6 +66,10 @@ class PosteriorSampler(Chains):
 
         `options` are those passed to `_fit`, with the number of threads and the progress report.
         """
+
+    def _continues(self) -> bool:
+        """Whether a fit continues the chains of the one before."""
+        return False
 
     @classmethod
     def _params_of(cls, model: Any) -> dict[str, Any]:
@@ -128,7 +134,7 @@ class PosteriorSampler(Chains):
             rows, columns = self._read(X, reset=is_new)
             target = self._check_target(y, len(rows))
             if "sample_weight" in more:
-                kept, more["weights"] = check_sample_weight(more.pop("sample_weight"), len(rows))
+                kept, more["weights"] = self._check_weights(more.pop("sample_weight"), len(rows))
                 if kept is not None:
                     rows, target = rows[kept], target[kept]
                     columns = {feature: each.of(kept) for feature, each in columns.items()}

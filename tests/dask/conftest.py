@@ -1,18 +1,45 @@
-"""One small cluster for all tests of a process: two workers of one thread, each its own process."""
+"""Small clusters of two workers of one thread, each a process of its own."""
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+
 import pytest
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
+
+import distributed
+
+from boscage.dask import _shares
 
 
-@pytest.fixture(scope="session")
-def client():
+@contextmanager
+def _two_workers():
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def client():
+    """One cluster for all tests of a process."""
+    with _two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def losing_client():
+    """A cluster of which one worker dies when it begins its first share, chain or island."""
+    with _two_workers() as client:
+        doomed = max(client.run(os.getpid))
+        # A lambda travels by value.
+        client.run(
+            lambda: setattr(_shares, "check_version", lambda _: os.kill(os.getpid(), 9)),
+            workers=[doomed],
+        )
         yield client

@@ -1,6 +1,5 @@
 """Chains and islands that are sampled on a cluster are those of one machine."""
 
-import os
 import pickle
 import warnings
 
@@ -17,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import boscage
-from boscage.dask import _shares, fit_posterior
+from boscage.dask import fit_posterior
 from generated import rows_and_numbers
 
 N_ROWS, N_FEATURES = 90, 3
@@ -113,24 +112,32 @@ def test_chains_continue_on_a_cluster_and_from_it(client):
 
 
 @pytest.mark.slow
-def test_chains_of_a_lost_worker_are_sampled_again():
+@pytest.mark.parametrize("lengths", [None, (40, 50)])
+def test_chains_of_a_lost_worker_are_sampled_again(losing_client, lengths):
     model, y = POSTERIORS["numbers"]
-    expected = in_file(clone(model).fit(X, y))
-    for rows, targets in [(X, y), (chunked(X, (40, 50)), chunked(y, (40, 50)))]:
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            pids = client.run(os.getpid)
-            # The worker dies when it begins its first chain. A lambda travels by value.
-            client.run(
-                lambda: setattr(_shares, "check_version", lambda _: os.kill(os.getpid(), 9)),
-                workers=[max(pids)],
-            )
-            assert in_file(fit_posterior(clone(model), rows, targets, client=client)) == expected
-            assert client.run(os.getpid) != pids
+    rows = (X, y) if lengths is None else (chunked(X, lengths), chunked(y, lengths))
+    before = set(losing_client.scheduler_info()["workers"])
+    found = fit_posterior(clone(model), *rows, client=losing_client)
+    assert in_file(found) == in_file(clone(model).fit(X, y))
+    losing_client.wait_for_workers(2)
+    assert set(losing_client.scheduler_info()["workers"]) != before
+
+
+def test_old_draws_travel_only_where_chains_continue(client, monkeypatch):
+    sent, submit = [], client.submit
+
+    def noted(task, estimator, *args, **options):
+        sent.append(hasattr(estimator, "_model"))
+        return submit(task, estimator, *args, **options)
+
+    monkeypatch.setattr(client, "submit", noted)
+    bart = boscage.BARTRegressor(5, n_chains=2, **SHORT).fit(X, NUMBERS)
+    fit_posterior(bart, X, NUMBERS, client=client)
+    tree = boscage.BayesianTreeRegressor(boscage.SMC(n_islands=2), random_state=4).fit(X, NUMBERS)
+    fit_posterior(tree, chunked(X, (N_ROWS,)), chunked(NUMBERS, (N_ROWS,)), client=client)
+    assert sent == [False] * 4
+    fit_posterior(bart.set_params(warm_start=True, n_draws=8), X, NUMBERS, client=client)
+    assert sent[4:] == [True] * 2
 
 
 def test_a_generator_gives_all_parts_one_seed(client):
@@ -160,8 +167,17 @@ def test_what_is_refused_changes_nothing(client):
     holed[45] = np.nan
     with pytest.raises(ValueError, match=r"partition 1: y\[5\]|partition 1: .*y"):
         fit_posterior(model, rows, chunked(holed, (40, 50)), client=client)
-    with pytest.raises(ValueError, match="partition 1: sample_weight has 40 entries for 50 rows"):
+    shape = r"partition 1: sample_weight has the shape \({}\); expected one weight for each of 50"
+    with pytest.raises(ValueError, match=shape.format("40,")):
         fit_posterior(model, rows, y, short, client=client)
+    column = chunked(WEIGHTS[:, np.newaxis], (40, 50))
+    with pytest.raises(ValueError, match=r"partition \d: sample_weight has the shape \(.0, 1\)"):
+        fit_posterior(model, rows, y, column, client=client)
+    for wrong, message in [(-1.0, r"holds -1\.0 for row 3"), (np.nan, "contains NaN")]:
+        weights = WEIGHTS.copy()
+        weights[43] = wrong
+        with pytest.raises(ValueError, match=f"partition 1: .*sample_weight {message}"):
+            fit_posterior(model, rows, y, chunked(weights, (40, 50)), client=client)
     with pytest.raises(ValueError, match="n_draws"):
         fit_posterior(clone(model).set_params(n_draws=0), rows, y, client=client)
     with pytest.raises(TypeError, match="y must be a Dask array or a Dask data frame"):

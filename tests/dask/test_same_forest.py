@@ -10,7 +10,6 @@ pytest.importorskip("distributed")
 
 import dask.array as da
 import dask.dataframe as dd
-import distributed
 import pandas as pd
 from scipy.sparse import csc_array, csr_matrix
 from sklearn.base import clone
@@ -18,7 +17,6 @@ from sklearn.exceptions import NotFittedError
 
 import boscage
 from boscage import dask as cluster_forests
-from boscage.dask import _shares
 from boscage.dask._cluster import tree_ranges
 from boscage.dask._shares import ClassifierShare
 from generated import rows_and_numbers, uniform
@@ -342,31 +340,20 @@ def test_every_tree_is_in_one_share(n_trees, n_workers, n_first):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one", [FORESTS[0], FORESTS[2]], ids=["classes", "numbers"])
-def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
+def test_a_killed_worker_is_replaced_and_the_bits_stay(losing_client, one):
     """Once while trees grow, and once when all is fitted."""
     one = clone(one).set_params(n_estimators=40)
     is_classifier = isinstance(one, boscage.MondrianForestClassifier)
     x, y = labelled() if is_classifier else rows_and_numbers(N_ROWS, N_FEATURES, 1, np.float64)
     one.fit(x, y)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        pids = client.run(os.getpid)
-        # The worker dies when it begins to grow its trees. A lambda travels by value.
-        client.run(
-            lambda: setattr(_shares, "check_version", lambda _: os.kill(os.getpid(), 9)),
-            workers=[max(pids)],
-        )
-        forest = on_cluster(one, client).fit(*collections(np.random.default_rng(0), x, y))
-        assert len(forest.workers_) == 2
-        assert client.run(os.getpid) != pids
-        check_same(forest, one)
-        pids = client.run(os.getpid)
-        os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
-        check_same(forest, one)
-        client.wait_for_workers(2)
-        forest.forget([0, 1, 2])
-        check_same(forest, one.forget([0, 1, 2]))
+    client, before = losing_client, losing_client.run(os.getpid)
+    forest = on_cluster(one, client).fit(*collections(np.random.default_rng(0), x, y))
+    assert len(forest.workers_) == 2
+    assert client.run(os.getpid) != before
+    check_same(forest, one)
+    pids = client.run(os.getpid)
+    os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
+    check_same(forest, one)
+    client.wait_for_workers(2)
+    forest.forget([0, 1, 2])
+    check_same(forest, one.forget([0, 1, 2]))

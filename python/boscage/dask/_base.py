@@ -26,12 +26,13 @@ from boscage.dask._cluster import (
     Fitted,
     open_cluster,
     require_open,
+    table_of,
     tree_ranges,
     wait_for,
 )
-from boscage.dask._partitions import assemble, check_part, layout_of, partitions, same_partitions
+from boscage.dask._partitions import partitions
 from boscage.dask._shares import Share
-from boscage.mondrian._base import Given, MondrianForest
+from boscage.mondrian._base import Given
 
 Self = TypeVar("Self", bound="DaskForest")
 
@@ -85,8 +86,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             Training rows; finite numbers, or NaN for missing values.
         y : dask.array.Array, dask.dataframe.Series or DataFrame of shape (n_samples,)
             Targets, in partitions of the same lengths as those of `X`.
-        sample_weight : the same as `y`, default=None
-            As how many rows each row counts: 0, or from 1e-12 to 1e9. None means 1.
+        sample_weight : dask.array.Array or dask.dataframe.Series, default=None
+            As how many rows each row counts: 0, or from 1e-12 to 1e9; of shape (n_samples,). None
+            means 1.
         ids : the same as `y`, default=None
             Names of rows, which `forget` takes. None numbers the rows from 0, over the partitions
             in their order.
@@ -147,7 +149,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             return
         before = self._require_fitted()
         self._check_still_shared_out(template, before)
-        table = self._table(before.client, template, given)
+        table = table_of(before.client, template, given)
         params = template.get_params(deep=False)
         after = self._updated(before, self._share.updated, params, table, given.classes)
         if after.facts["is_to_learn_again"]:
@@ -165,7 +167,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         model = template._new_model(settings, 0)
         trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
         workers = workers[: len(trees)]
-        table = self._table(client, template, given)
+        table = table_of(client, template, given)
         classes = given.classes
         seed = _validation.draw_seed(self.random_state)
         where = [
@@ -228,25 +230,6 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         for number, share in enumerate(fitted.shares):
             sums = self._submit(fitted, number, add, share, *args, sums)
         return sums
-
-    def _table(self, client: distributed.Client, template: MondrianForest, given: Given) -> Any:
-        """All rows as one table on the cluster, after every partition was checked."""
-        named = {"y": given.y, "ids": given.ids, "sample_weight": given.sample_weight}
-        parts, others = same_partitions(given.X, named)
-        layout = layout_of(given.X)
-        check = dask.delayed(check_part, pure=False)
-        none = [None] * len(parts)
-        targets, ids = others["y"], others["ids"] or none
-        weights = others["sample_weight"] or none
-        if targets is None:
-            raise ValueError("y is None; expected a Dask collection of targets")
-        checked = [
-            check(template, layout, part, target, (ids[number], weights[number]), number)
-            for number, (part, target) in enumerate(zip(parts, targets, strict=True))
-        ]
-        table = client.compute(dask.delayed(assemble, pure=False)(checked))
-        wait_for([table])
-        return table
 
     def _template(self) -> Any:
         """An unfitted one-machine forest with the same parameters."""

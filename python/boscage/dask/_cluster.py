@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import dask
 import distributed
 
+from boscage._sampler import PosteriorSampler
 from boscage.dask import _shares
+from boscage.dask._partitions import assemble, check_part, layout_of, same_partitions
+from boscage.mondrian._base import Given, MondrianForest
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,31 @@ def wait_for(futures: Sequence[Any]) -> None:
     for future in futures:
         if future.status != "finished":
             future.result()
+
+
+def table_of(
+    client: distributed.Client, estimator: MondrianForest | PosteriorSampler, given: Given
+) -> Any:
+    """All rows as one table on the cluster, after every partition was checked.
+
+    The estimator is an unfitted one, since it goes with every partition.
+    """
+    named = {"y": given.y, "ids": given.ids, "sample_weight": given.sample_weight}
+    parts, others = same_partitions(given.X, named)
+    layout = layout_of(given.X)
+    check = dask.delayed(check_part, pure=False)
+    none = [None] * len(parts)
+    targets, ids = others["y"], others["ids"] or none
+    weights = others["sample_weight"] or none
+    if targets is None:
+        raise ValueError("y is None; expected a Dask collection of targets")
+    checked = [
+        check(estimator, layout, part, target, (ids[number], weights[number]), number)
+        for number, (part, target) in enumerate(zip(parts, targets, strict=True))
+    ]
+    table = client.compute(dask.delayed(assemble, pure=False)(checked))
+    wait_for([table])
+    return table
 
 
 def tree_ranges(n_trees: int, n_workers: int, n_first: int) -> list[tuple[int, int]]:

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import clone
 
 from boscage._columns import dense, is_text
-from boscage._estimator import Estimator
 from boscage._ids import row_numbers
-from boscage._row_weights import check_row_weight
+from boscage._sampler import PosteriorSampler
 from boscage._types import AnyArray, FloatArray, Ids
+from boscage.mondrian._base import MondrianForest
 
 Part: TypeAlias = tuple[Any, AnyArray, Ids | None, FloatArray | None]
 """Features as they came, targets, ids and weights of some rows."""
@@ -116,7 +116,7 @@ def naming_partition(number: int) -> Iterator[None]:
 
 
 def check_part(
-    estimator: Estimator,
+    estimator: MondrianForest | PosteriorSampler,
     layout: Layout,
     X: Any,
     y: Any,
@@ -144,7 +144,7 @@ def check_part(
         checker = clone(estimator)
         rows, _ = checker._read(X, reset=True)
         checker._check_target(target, len(rows))
-        own = None if weights is None else _checked_weights(weights, len(rows))
+        own = None if weights is None else _checked_weights(checker, weights, len(rows))
         if ids is None:
             return X, target, None, own
         names = np.asarray(ids).ravel()
@@ -153,11 +153,13 @@ def check_part(
         return X, target, row_numbers(names), own
 
 
-def _checked_weights(weights: Any, n_rows: int) -> FloatArray:
+def _checked_weights(
+    estimator: MondrianForest | PosteriorSampler, weights: Any, n_rows: int
+) -> FloatArray:
     """The weights of a partition, which may all be 0."""
-    own: FloatArray = np.asarray(weights, dtype=np.float64).ravel()
-    if len(own) != n_rows or own.any():
-        check_row_weight(own, n_rows)
+    own: FloatArray = np.asarray(weights, dtype=np.float64)
+    if own.shape != (n_rows,) or own.any():
+        estimator._check_weights(own, n_rows)
     return own
 
 

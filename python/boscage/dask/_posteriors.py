@@ -9,21 +9,15 @@ from typing import Any, TypeVar
 import dask
 import distributed
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from boscage import _validation
 from boscage._sampler import PosteriorSampler
-from boscage._types import AnyArray
 from boscage.dask import _shares
-from boscage.dask._cluster import open_cluster, wait_for
-from boscage.dask._partitions import (
-    Part,
-    assemble,
-    check_part,
-    layout_of,
-    naming_partition,
-    same_partitions,
-)
+from boscage.dask._cluster import open_cluster, table_of, wait_for
+from boscage.dask._partitions import Part
+from boscage.mondrian._base import Given
 
 Posterior = TypeVar("Posterior", bound=PosteriorSampler)
 
@@ -54,7 +48,7 @@ def fit_posterior(
     y : a collection of the same kind, of shape (n_samples,)
         Targets; in partitions of the same lengths as those of `X` if that is a Dask collection.
     sample_weight : as `y`, default=None
-        Weights of rows; see ``estimator.fit``. Not for `BARTClassifier`.
+        Weights of rows, of shape (n_samples,); see ``estimator.fit``. Not for `BARTClassifier`.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -95,28 +89,29 @@ def fit_posterior(
             f"{type(estimator).__name__}; Mondrian forests have classes of their own in "
             "boscage.dask"
         )
-    takes_weights = has_fit_parameter(estimator, "sample_weight")
-    if sample_weight is not None and not takes_weights:
+    if sample_weight is not None and not _takes_weights(estimator):
         raise TypeError(f"{type(estimator).__name__} takes no sample_weight")
     seed = _validation.draw_seed(estimator.random_state)
     estimator._compile_settings(seed)  # checks the parameters
     client, workers = open_cluster(client)
-    if hasattr(X, "dask"):
-        table, weights = _collected(client, estimator, X, y, sample_weight)
-    elif hasattr(y, "dask") or hasattr(sample_weight, "dask"):
+    # Old draws travel only where chains continue from them.
+    unfitted: Posterior = clone(estimator)
+    template = estimator if estimator._continues() else unfitted
+    if dask.is_dask_collection(X):
+        table = table_of(client, unfitted, Given(X, y, None, sample_weight))
+    elif dask.is_dask_collection(y) or dask.is_dask_collection(sample_weight):
         raise TypeError(
             f"X is of type {type(X).__name__}, while y or sample_weight is a Dask collection; "
             "expected all three or none to be Dask collections"
         )
     else:
         # To all workers: each needs it, and with a worker that is lost its copy is lost.
-        held = [(X, y, None, None), sample_weight]
-        [table, weights] = client.scatter(held, hash=False, broadcast=True)
-    more: dict[str, Any] = {"sample_weight": weights} if takes_weights else {}
-    more |= {"version": _shares.VERSION, "pure": False, "allow_other_workers": True}
+        held = [(X, y, None, sample_weight)]
+        [table] = client.scatter(held, hash=False, broadcast=True)
+    more = {"version": _shares.VERSION, "pure": False, "allow_other_workers": True}
     # Dealt out: left to itself, Dask may put short chains where the rows are, one after the other.
     parts = [
-        client.submit(sample_part, estimator, seed, part, table, workers=[worker], **more)
+        client.submit(sample_part, template, seed, part, table, workers=[worker], **more)
         for part, worker in zip(estimator._parts(), cycle(workers), strict=False)
     ]
     wait_for(parts)
@@ -126,56 +121,23 @@ def fit_posterior(
 
 
 def sample_part(
-    estimator: Posterior, seed: int, part: int | None, table: Part, *, version: str, **weights: Any
+    estimator: Posterior, seed: int, part: int | None, table: Part, *, version: str
 ) -> Posterior:
     """An estimator that holds one chain or island alone."""
     _shares.check_version(version)
-    X, y, *_ = table
+    X, y, _, weights = table
     # A copy, since tasks in one process share the estimator.
     own = copy.copy(estimator)
     own.random_state, own.verbose = seed, 0
-    own._fit_part(
-        X, _aligned(y), part, **{name: _aligned(of_rows) for name, of_rows in weights.items()}
-    )
+    more = {"sample_weight": _aligned(weights)} if _takes_weights(estimator) else {}
+    own._fit_part(X, _aligned(y), part, **more)
     return own
+
+
+def _takes_weights(estimator: PosteriorSampler) -> bool:
+    return bool(has_fit_parameter(estimator, "sample_weight"))
 
 
 def _aligned(of_rows: Any) -> Any:
     """Targets or weights whose numbers are where the processor wants them."""
     return _shares.aligned(of_rows) if isinstance(of_rows, np.ndarray) else of_rows
-
-
-def _collected(
-    client: distributed.Client, estimator: PosteriorSampler, X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, Any]:
-    """All rows with their targets as one table on the cluster, and their weights."""
-    parts, others = same_partitions(X, {"y": y, "sample_weight": sample_weight})
-    layout, check = layout_of(X), dask.delayed(check_part, pure=False)
-    targets, weights = others["y"], others["sample_weight"]
-    if targets is None:
-        raise ValueError("y is None; expected a Dask collection of targets")
-    checked = [
-        check(estimator, layout, part, target, (None, None), number)
-        for number, (part, target) in enumerate(zip(parts, targets, strict=True))
-    ]
-    table = client.compute(dask.delayed(assemble, pure=False)(checked))
-    if weights is None:
-        wait_for([table])
-        return table, None
-    check = dask.delayed(_checked_weights, pure=False)
-    of_parts = [
-        check(part, own, number)
-        for number, (part, own) in enumerate(zip(parts, weights, strict=True))
-    ]
-    joined = client.compute(dask.delayed(np.concatenate, pure=False)(of_parts))
-    wait_for([table, joined])
-    return table, joined
-
-
-def _checked_weights(X: Any, sample_weight: Any, number: int) -> AnyArray:
-    """The weights of a partition, one for each row."""
-    weights = np.asarray(sample_weight).ravel()
-    with naming_partition(number):
-        if len(weights) != len(X):
-            raise ValueError(f"sample_weight has {len(weights)} entries for {len(X)} rows of X")
-    return weights

@@ -86,8 +86,8 @@ class MondrianForestClassifier(DaskForest):
             Labels; new classes may appear at any call.
         classes : array-like, default=None
             Labels known in advance, at the first call.
-        sample_weight : the same as `y`, default=None
-            As how many rows each row counts.
+        sample_weight : dask.array.Array or dask.dataframe.Series, default=None
+            As how many rows each row counts, of shape (n_samples,).
         ids : the same as `y`, default=None
             Names of rows. None continues after the greatest number so far.
 

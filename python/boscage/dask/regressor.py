@@ -80,8 +80,8 @@ class MondrianForestRegressor(DaskForest):
             New rows.
         y : dask.array.Array, dask.dataframe.Series or DataFrame of shape (n_samples,)
             Targets; finite numbers.
-        sample_weight : the same as `y`, default=None
-            As how many rows each row counts.
+        sample_weight : dask.array.Array or dask.dataframe.Series, default=None
+            As how many rows each row counts, of shape (n_samples,).
         ids : the same as `y`, default=None
             Names of rows. None continues after the greatest number so far.
 

@@ -73,6 +73,8 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         {"predictive", "warm_up", "window_size", "n_jobs", "verbose", "random_state"}
     )
 
+    _check_weights = staticmethod(check_row_weight)
+
     n_estimators: int
     lifetime: float
     min_samples_split: int
@@ -243,7 +245,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         rows, columns = self._read(given.X, reset=is_new)
         target = self._check_target(given.y, len(rows))
         ids = None if given.ids is None else check_ids(given.ids, len(rows))
-        kept, weights = check_row_weight(given.sample_weight, len(rows))
+        kept, weights = self._check_weights(given.sample_weight, len(rows))
         checked = CheckedRows(rows, columns, target, ids, None)
         return replace(checked if kept is None else checked.of(kept), weights=weights)
 
