@@ -100,6 +100,19 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
         """The targets of a model's rows, followed by others, as codes of classes or numbers."""
 
+    def _tree_settings(self) -> dict[str, Any]:
+        """Checked settings that forests of classes and of numbers share."""
+        return {
+            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
+            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
+            "min_samples_split": _validation.check_count(
+                "min_samples_split", self.min_samples_split, 2
+            ),
+            "predictive": _validation.check_choice(
+                "predictive", self.predictive, ("averaged", "realised")
+            ),
+        }
+
     def _apply_changes(self, model: Any) -> None:
         """Pass changed parameters that do not shape the trees, already checked, to the model.
 

@@ -38,17 +38,10 @@ class ClassificationForest(MondrianForest):
         elif posterior == "joint":
             raise ValueError("posterior='joint' needs calibration='loo', found None")
         return {
-            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
-            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _validation.check_count(
-                "min_samples_split", self.min_samples_split, 2
-            ),
+            **self._tree_settings(),
             "discount": DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
             "posterior": posterior,
             "calibration": calibration,
-            "predictive": _validation.check_choice(
-                "predictive", self.predictive, ("averaged", "realised")
-            ),
         }
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:

@@ -38,11 +38,7 @@ class RegressionForest(MondrianForest):
             if prior_scale < 1.0:
                 raise ValueError(f"prior_scale must be at least 1, found {prior_scale}")
         settings: dict[str, Any] = {
-            "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
-            "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _validation.check_count(
-                "min_samples_split", self.min_samples_split, 2
-            ),
+            **self._tree_settings(),
             "posterior": _validation.check_choice(
                 "posterior", self.posterior, ("exact", "fast", "joint")
             ),
@@ -50,9 +46,6 @@ class RegressionForest(MondrianForest):
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
             **self._trend(),
-            "predictive": _validation.check_choice(
-                "predictive", self.predictive, ("averaged", "realised")
-            ),
         }
         if isinstance(self.hyperparameters, Mapping):
             if noise_variance is not None:
