@@ -112,6 +112,13 @@ def test_a_link_goes_on_leading_to_the_model(folder: Path) -> None:
     assert digest("iris.model") != before
 
 
+def test_a_model_without_a_name_is_called_as_the_table_was_typed(folder: Path) -> None:
+    Path("link.csv").symlink_to("iris.csv")
+    run("fit", "link.csv", "-t", "species", *FEW)
+    assert Path("link.boscage").exists()
+    assert not Path("iris.boscage").exists()
+
+
 def test_an_empty_table_gives_a_header(folder: Path) -> None:
     Path("none.csv").write_text(Path("iris.csv").read_text().split("\n")[0] + "\n")
     run("predict", "iris.model", "none.csv", "--keep", "id", "-o", "out.csv")

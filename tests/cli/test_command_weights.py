@@ -66,6 +66,10 @@ def test_other_models_take_weights_where_they_have_them(
     assert isinstance(boscage.load("sum.model"), BARTRegressor)
     said = fails(capsys, "fit", "train.csv", *bart, *short, "species", "--weight", "w")
     assert said == "--weight: --model bart takes no weights for classification"
+    # Where the task is given, before the table is opened.
+    task = ["--task", "classification"]
+    said = fails(capsys, "fit", "none.csv", *bart, *task, *short, "species", "--weight", "w")
+    assert said == "--weight: --model bart takes no weights for classification"
 
 
 def test_wrong_weights_are_refused(weighted: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,10 @@ sets the ranges, the categories and the kind of labels. The other models need al
 from __future__ import annotations
 
 import argparse
-import inspect
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,9 +110,10 @@ class Plan:
     @classmethod
     def of(cls, args: argparse.Namespace, given: estimators.Parameters, survey: Survey) -> Plan:
         """Decide the task, by the arguments or by the target."""
-        task = survey.task() if args.task == "auto" else args.task
-        estimators.check_task(args.model, task, given)
-        if args.task == "auto":
+        task = args.task
+        if task == "auto":
+            task = survey.task()
+            estimators.check_task(args.model, task, given, weighs=args.weight is not None)
             remark(f"task: {task} (--task decides otherwise)")
         kind = survey.kind if task == CLASSIFICATION else Kind.NUMBER
         settings = given | {"random_state": args.random_state, "n_jobs": args.n_jobs}
@@ -125,6 +125,8 @@ def run(args: argparse.Namespace) -> None:
     output = args.output or _output(args.table)
     require_writable(output, table=args.table)
     given = estimators.given(args)
+    if args.task != "auto":
+        estimators.check_task(args.model, args.task, given, weighs=args.weight is not None)
     is_online = MODELS[args.model].learns_online
     if args.id_column is not None and not is_online:
         raise UserError(
@@ -156,7 +158,8 @@ def _output(table: str) -> str:
     """The model file, if none is named."""
     if table == STDIN:
         raise UserError("give --output MODEL: a table on standard input has no name")
-    return Path(table).resolve().name.partition(".")[0] + ".boscage"
+    # The name as it was typed, unless it has none, such as "." and "..": a link keeps its own.
+    return os.path.basename(os.path.abspath(table)).partition(".")[0] + ".boscage"
 
 
 def _learn_by_chunks(
@@ -224,8 +227,6 @@ def _learn_at_once(
     model = MODELS[args.model].new(plan.task, plan.settings | {"verbose": 1})
     weights = {}
     if args.weight is not None:
-        if "sample_weight" not in inspect.signature(model.fit).parameters:
-            raise UserError(f"--weight: --model {args.model} takes no weights for {plan.task}")
         column = [chunk.weights(args.weight) for chunk in held]
         weights["sample_weight"] = np.concatenate(column)
     del held
