@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +34,9 @@ def features() -> np.ndarray:
 
 
 @pytest.mark.parametrize("chunk", ["7", "1000"])
-def test_weights_are_those_of_the_estimator(weighted: Path, chunk: str) -> None:
+def test_weights_are_those_of_the_estimator(
+    weighted: Path, capsys: pytest.CaptureFixture[str], chunk: str
+) -> None:
     how = ["-t", "species", "--id-column", "id", *EQUAL, *FEW, "--chunk-rows", chunk]
     run("fit", "train.csv", *how, "--weight", "w", "-o", "new.model")
     X, y = features(), np.array(flowers()["species"].to_pylist())
@@ -47,6 +51,15 @@ def test_weights_are_those_of_the_estimator(weighted: Path, chunk: str) -> None:
     one.partial_fit(X[120:], y[120:], sample_weight=WEIGHTS[120:], ids=np.arange(220, 250))
     assert digest("new.model") == one.digest()
     run("evaluate", "new.model", "test.csv")
+    capsys.readouterr()
+    run("info", "new.model", "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["weight_column"] == "w"
+    assert facts["sum_of_weights"] == pytest.approx(WEIGHTS.sum(), rel=1e-12)
+    run("forget", "new.model", "100")
+    run("info", "new.model")
+    shown = f"sum of weights  {WEIGHTS[1:].sum():.6g}"
+    assert shown in re.sub("  +", "  ", capsys.readouterr().out)
 
 
 def test_other_models_take_weights_where_they_have_them(

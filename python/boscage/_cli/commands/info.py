@@ -15,6 +15,7 @@ import boscage
 from boscage._cli import models
 from boscage._cli.notes import Notes
 from boscage._cli.terminal import print_table
+from boscage.mondrian._base import MondrianForest
 
 # Text that cannot be taken for a number, a truth value, or more than one entry of a list.
 _PLAIN = re.compile(
@@ -30,11 +31,13 @@ def run(args: argparse.Namespace) -> None:
         "model": type(model).__name__,
         "file_size": os.path.getsize(args.model),
         "rows": getattr(model, "n_rows_", None),
+        "sum_of_weights": _sum_of_weights(model),
         "features": int(model.n_features_in_),
         "feature_names": _listed(getattr(model, "feature_names_in_", None)),
         "target": notes.target,
         "labels": None if notes.kind is None else notes.kind.words,
         "id_column": notes.id_column,
+        "weight_column": notes.weight,
         "classes": _listed(getattr(model, "classes_", None)),
     }
     for name, value in model.get_params(deep=True).items():
@@ -59,6 +62,12 @@ def run(args: argparse.Namespace) -> None:
                 for name, value in facts.items()
             ]
         )
+
+
+def _sum_of_weights(model: models.Model) -> float | None:
+    """The sum of the weights of a forest's rows; None if all are 1. Other models keep no rows."""
+    weights = model._model.sample_weight() if isinstance(model, MondrianForest) else None
+    return None if weights is None else float(weights.sum())
 
 
 def _fitted(model: models.Model) -> dict[str, Any]:
