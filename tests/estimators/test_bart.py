@@ -1,4 +1,4 @@
-"""BART as scikit-learn estimators; draws, files and diagnostics."""
+"""BART as scikit-learn estimators: draws, chains that continue, effects and diagnostics."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import boscage
 from boscage import BARTClassifier, BARTRegressor, Kernels, _core, _validation
 from boscage.diagnostics import effective_size, r_hat, spectral_size
+from signals import THREE, N, X, Y
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(150, 3))
-Y = np.array(["no", "yes"])[(X[:, 0] + 0.5 * X[:, 1] > 0.0).astype(int)]
-N = X[:, 0] + 0.1 * RNG.normal(size=150)
-THREE = np.array(["no", "perhaps", "yes"])[np.digitize(N, [-0.5, 0.5])]
 KINDS = [(BARTClassifier, Y), (BARTClassifier, THREE), (BARTRegressor, N)]
 SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_state": 5}
 
@@ -217,25 +213,6 @@ def test_chains_that_disagree_are_reported() -> None:
     assert "r_hat" in str(model.summary())
 
 
-@pytest.mark.parametrize("kernels", ["gibbs", {}, {"pg": 0.0}, {"pg": -1.0}, {"all": 1.0}, None])
-def test_kernels_are_checked(kernels: Any) -> None:
-    for value in (kernels, Kernels(kernels)):
-        with pytest.raises((TypeError, ValueError), match="kernels"):
-            BARTRegressor(kernels=value).fit(X, N)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"q": 1.0}, {"k": 0.0}, {"nu": -1.0}, {"sigma": 0.0}, {"n_trees": 0}, {"alpha_s": 1.0}],
-)
-def test_settings_are_checked_and_a_refused_fit_changes_nothing(bad: dict[str, Any]) -> None:
-    model = BARTRegressor(**SHORT).fit(X, N)
-    before = model._model
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        model.set_params(**bad).fit(X, N)
-    assert model._model is before
-
-
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_use_before_fit_raises_not_fitted_error(kind: Any, y: Any) -> None:
     model = kind()
@@ -294,20 +271,6 @@ def test_warm_start_refuses_other_features_and_classes() -> None:
     assert list(model.classes_) == ["no", "yes"]
     np.testing.assert_array_equal(model.predict_proba(named[:5]), before)
     assert model.fit(named, Y).trace_["n_leaves"].shape == (2, 40)
-
-
-def test_bad_arguments_and_targets_are_refused_by_name() -> None:
-    model = BARTRegressor(**SHORT)
-    with pytest.raises(TypeError, match="callback must be callable, found 5"):
-        model.fit(X, N, callback=5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="sparse"):
-        model.set_params(sparse=1e200).fit(X, N)
-    with pytest.raises(TypeError, match="k must be a number"):
-        model.set_params(sparse=False, k=np.array([1.0, 2.0])).fit(X, N)
-    with pytest.raises(ValueError, match="at least 1e-140"):
-        model.set_params(k=2.0).fit(X, N * 1e-200)
-    with pytest.raises(IndexError, match="there are 60 draws, and no draw 60"):
-        model.fit(X, N).trees_[60]
 
 
 def test_spectral_size_is_that_of_the_fitted_autoregression() -> None:
@@ -399,12 +362,6 @@ def test_few_features_of_many_are_found() -> None:
         _ = BARTRegressor(**SHORT).fit(X, N).split_probabilities_
 
 
-@pytest.mark.parametrize("sparse", [0.0, -1.0, float("nan")])
-def test_concentrations_are_checked(sparse: float) -> None:
-    with pytest.raises(ValueError, match="sparse"):
-        BARTRegressor(**SHORT, sparse=sparse).fit(X, N)
-
-
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 @pytest.mark.parametrize("more", [{}, {"sparse": 0.5, "thin": 2}])
 def test_warm_start_equals_one_longer_fit(
@@ -451,13 +408,6 @@ def test_learnt_shrinkage_does_not_depend_on_units() -> None:
     np.testing.assert_allclose(two.trace_["k"], one.trace_["k"], rtol=1e-9)
 
 
-def test_learned_shrinkage_of_many_classes_is_refused() -> None:
-    with pytest.raises(ValueError, match="k must be a number if there are more than two"):
-        BARTClassifier(**SHORT, k="learned").fit(X, THREE)
-    with pytest.raises(ValueError, match="k must be a positive number or 'learned', found 'big'"):
-        BARTRegressor(**SHORT, k="big").fit(X, N)
-
-
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_callback_is_called_after_every_sweep(kind: Any, y: Any) -> None:
     told: list[dict[str, Any]] = []
@@ -493,51 +443,6 @@ def test_effects_are_predictions_of_changed_rows(kind: Any, y: Any) -> None:
     for bad in (3, -1, "age"):
         with pytest.raises(ValueError, match="feature must be"):
             model.effect(X, bad)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"n_trees": 2**62}, "n_trees must be from 1 to 100000"),
-        ({"n_chains": 2**62}, "n_chains must be"),
-        ({"n_draws": 2**62}, "n_draws must be"),
-        ({"n_burn": 2**64 - 1}, "n_burn must be at most"),
-        ({"thin": 2**63}, "thin must be"),
-        ({"n_chains": 10**4, "n_draws": 10**4}, r"n_chains \* n_draws must be"),
-        ({"n_draws": 10**5, "n_trees": 10**5}, r"n_chains \* n_draws \* n_trees must be"),
-        ({"n_draws": 10**5, "thin": 10**6}, r"n_chains \* n_draws \* thin must be"),
-        ({"kernels": Kernels(n_particles=10**14)}, "n_particles must be"),
-    ],
-)
-@pytest.mark.parametrize(("kind", "y"), KINDS)
-def test_settings_too_large_are_refused_by_name(
-    kind: Any, y: Any, params: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        kind(**params).fit(X, y)
-
-
-def test_targets_whose_squares_overflow_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most 1e140"):
-        BARTRegressor(**SHORT).fit(X, 1e154 * N)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"kernels": {"local": 0.0}}, "kernels' shares are all zero"),
-        ({"kernels": Kernels("pg", n_particles=1)}, "n_particles must be at least 2"),
-        ({"kernels": Kernels(n_particles=1)}, "n_particles must be at least 2"),
-        ({"kernels": Kernels(n_particles=0)}, "n_particles must be >= 1"),
-        ({"kernels": Kernels(proposal="best")}, "proposal must be one of"),
-        ({"k": 1e-200}, "k must be from"),
-        ({"sigma": 1e200}, "sigma must be from 1e-9 to 1e9 times the range of y"),
-        ({"sigma_estimate": 1e-160}, "sigma_estimate must be from"),
-    ],
-)
-def test_settings_without_effect_are_refused_by_name(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        BARTRegressor(**params).fit(X, N)
 
 
 def test_shares_of_kernels_are_relative() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import boscage
 from reference.arrays import Array, Tree, as_dict
 
 
@@ -29,3 +32,30 @@ def assert_same_trees(a: list[Tree], b: list[Tree]) -> None:
         assert one.keys() == other.keys()
         for key in one:
             np.testing.assert_array_equal(one[key], other[key], f"{key} of tree {m}")
+
+
+def assert_equal_models(model: Any, once: Any, at: Array) -> None:
+    """Equal digests, trees and predictions, bit for bit."""
+    assert model.digest() == once.digest()
+    assert model.n_rows_ == once.n_rows_
+    assert_same_trees(trees_of(model), trees_of(once))
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(model.classes_, once.classes_)
+        np.testing.assert_array_equal(model.predict_proba(at), once.predict_proba(at))
+    else:
+        for a, b in zip(
+            model.predict(at, return_std=True), once.predict(at, return_std=True), strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+        # also what mean and variance do not show
+        dist, expected = model.predict_dist(at), once.predict_dist(at)
+        for name in ("offsets", "weights", "means", "variances"):
+            np.testing.assert_array_equal(getattr(dist, name), getattr(expected, name))
+
+
+def through_file(model: Any) -> Any:
+    """Save a model and load it again."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.boscage"
+        model.save(path)
+        return boscage.load(path)
