@@ -469,3 +469,20 @@ def test_equal_targets_show_no_scale(posterior: Any, n_rows: int, target: float)
     streamed = clone(forest).partial_fit(rows, y).partial_fit(more, z)
     whole = clone(forest).fit(np.concatenate([rows, more]), np.concatenate([y, z]))
     assert streamed.digest() == whole.digest()
+
+
+def test_targets_whose_squares_vanish_are_refused() -> None:
+    """Unless other targets of the forest are greater, or all are zero."""
+    rows = np.random.default_rng(0).uniform(size=(20, 2))
+    tiny, message = 1e-160 * rows[:, 0], r"y must be at least 1e-140 .*found .*e-161 at the most"
+    forest = MondrianForestRegressor(3, random_state=0)
+    for learn in (forest.fit, forest.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            learn(rows, tiny)
+        assert not hasattr(forest, "_model")
+    forest.fit(rows, 0.0 * tiny)
+    with pytest.raises(ValueError, match=message):
+        forest.partial_fit(rows, tiny)
+    assert forest.n_rows_ == 20
+    forest.partial_fit(rows, 1e-130 * rows[:, 1]).partial_fit(rows, tiny)
+    assert np.isfinite(forest.predict(rows)).all()

@@ -17,6 +17,9 @@ from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 Self = TypeVar("Self", bound="RegressionForest")
 
+# Of targets below, the squares underflow.
+_MIN_LARGEST_TARGET = 1e-140
+
 
 class RegressionForest(MondrianForest):
     """A Mondrian forest whose targets are numbers, without its predictions."""
@@ -150,6 +153,14 @@ class RegressionForest(MondrianForest):
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        largest = np.abs(y).max()
+        if 0.0 < largest < _MIN_LARGEST_TARGET and model is not None:
+            largest = np.abs(self._with_stored(model, (y,))).max()
+        if 0.0 < largest < _MIN_LARGEST_TARGET:
+            raise ValueError(
+                f"y must be at least {_MIN_LARGEST_TARGET} by magnitude somewhere, so that squares "
+                f"do not vanish, or all zero, found {largest} at the most"
+            )
         return (y,), {}
 
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
