@@ -1,0 +1,122 @@
+"""The parts depend on each other as docs/architecture.md says: downwards, and without circles."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE, CRATE = ROOT / "python" / "boscage", ROOT / "rust" / "boscage" / "src"
+#: The rooms of the crate, each above all that it may use. `bart` and `bayes` do not use `mondrian`.
+ROOMS = [
+    *("model_file", "mondrian", "bart", "bayes", "explain"),
+    *("validate", "data", "random", "math", "control", "error"),
+]
+#: Files that are one thing.
+PAIRS = {
+    "mondrian::regression::hierarchy::branch_law": "mondrian::regression::hierarchy::branch_clock"
+}
+MAX_LINES = 500
+
+Graph = dict[str, set[str]]
+
+
+def modules(folder: Path, suffix: str, index: str, between: str) -> dict[str, Path]:
+    """The modules below a folder by their names; tests inside the crate are left out."""
+    found = {}
+    for file in folder.rglob(f"*{suffix}"):
+        parts = file.relative_to(folder).with_suffix("").parts
+        if not any(part.startswith("tests") for part in parts):
+            found[between.join(parts[:-1] if parts[-1] == index else parts)] = file
+    return found
+
+
+def graph(files: dict[str, Path], between: str, used: Callable[[str], Iterator[str]]) -> Graph:
+    """Which modules each module uses. A name inside a module stands for the module."""
+    found: Graph = {}
+    for module, file in files.items():
+        own = found.setdefault(PAIRS.get(module, module), set())
+        for name in used(file.read_text(encoding="utf-8")):
+            parts = name.split(between)
+            while parts and between.join(parts) not in files:
+                parts.pop()
+            other = between.join(parts)
+            own |= {PAIRS.get(other, other)} - {PAIRS.get(module, module), ""}
+    return found
+
+
+def of_python(text: str) -> Iterator[str]:
+    """What a module of the package imports when it is imported itself."""
+
+    def at_import(statements: list[ast.stmt]) -> Iterator[ast.ImportFrom]:
+        for statement in statements:
+            if isinstance(statement, ast.ImportFrom):
+                yield statement
+            elif isinstance(statement, ast.Try):
+                yield from at_import(statement.body)
+
+    for statement in at_import(ast.parse(text).body):
+        package, _, module = (statement.module or "").partition("boscage")
+        if not package and statement.module:
+            yield from (f"{module}.{alias.name}".removeprefix(".") for alias in statement.names)
+
+
+def of_rust(text: str) -> Iterator[str]:
+    """What a file of the crate uses outside of its tests."""
+    code = re.sub(r"//.*", "", re.split(r"#\[cfg\(test\)\]\n.*\bmod \w+ \{", text)[0])
+
+    def paths(tree: str, prefix: str) -> Iterator[str]:
+        head, brace, inside = tree.strip().partition("{")
+        if not brace:
+            yield prefix + head
+            return
+        depth, start = 0, 0
+        inside = inside[: inside.rindex("}")] + ","
+        for place, letter in enumerate(inside):
+            depth += {"{": 1, "}": -1}.get(letter, 0)
+            if letter == "," and depth == 0:
+                yield from paths(inside[start:place], prefix + head)
+                start = place + 1
+
+    for use in re.findall(r"\buse crate::([^;]*);", code):
+        yield from paths(use, "")
+    yield from re.findall(r"\bcrate::([\w:]*\w)", re.sub(r"\buse [^;]*;", "", code))
+
+
+def crate() -> Graph:
+    return graph(modules(CRATE, ".rs", "mod", "::"), "::", of_rust)
+
+
+def package() -> Graph:
+    return graph(modules(PACKAGE, ".py", "__init__", "."), ".", of_python)
+
+
+@pytest.mark.parametrize("graph_of", [crate, package])
+def test_there_is_no_circle_of_files(graph_of: Callable[[], Graph]) -> None:
+    found = graph_of()
+    assert sum(map(len, found.values())) > 300
+    TopologicalSorter(found).prepare()  # refuses circles
+
+
+def test_rooms_of_the_crate_use_only_those_below_them() -> None:
+    for module, used in crate().items():
+        room = module.partition("::")[0]
+        for other in {name.partition("::")[0] for name in used} - {room}:
+            if room != "lib":
+                assert ROOMS.index(room) < ROOMS.index(other), f"{module} uses {other}"
+
+
+def test_files_are_short() -> None:
+    folders = [ROOT / name for name in ("python", "rust", "tests", "benches")]
+    files = [
+        file for folder in folders for kind in ("py", "rs") for file in folder.rglob(f"*.{kind}")
+    ]
+    assert len(files) > 500
+    for file in files:
+        n_lines = len(file.read_text(encoding="utf-8").splitlines())
+        assert n_lines <= MAX_LINES, f"{file}: {n_lines} lines"
