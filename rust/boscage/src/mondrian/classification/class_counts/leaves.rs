@@ -1,6 +1,6 @@
 //! The classes that leaves hold, as numbers of rows or as weights.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 use crate::data::{RowId, RowTargets, Weight, fetch};
 use crate::mondrian::classification::class_counts::{Class, bit};
@@ -202,21 +202,7 @@ impl LeafCounts {
         rows: &[RowId],
         targets: RowTargets<'_, Class>,
     ) -> bool {
-        if self.is_all(leaf, rows, targets) {
-            return false;
-        }
-        if self.is_weighted(leaf) || !targets.weigh_one(rows) {
-            return self.reweigh(leaf, n_before, |weights| {
-                for (class, more) in tally_weights(rows, targets) {
-                    add_to(weights, class, more);
-                }
-            });
-        }
-        self.recount(leaf, n_before, |counts| {
-            for (class, more) in tally(rows, targets.targets) {
-                add_to(counts, class, more);
-            }
-        })
+        self.change(leaf, n_before, (rows, targets), (add_to, add_to))
     }
 
     /// Removes rows from what a leaf of `n_before` rows holds; returns whether its tables changed.
@@ -227,23 +213,7 @@ impl LeafCounts {
         rows: &[RowId],
         targets: RowTargets<'_, Class>,
     ) -> bool {
-        if self.is_all(leaf, rows, targets) {
-            return false;
-        }
-        if self.is_weighted(leaf) {
-            return self.reweigh(leaf, n_before, |weights| {
-                for (class, less) in tally_weights(rows, targets) {
-                    *of(weights, class) -= less;
-                }
-                weights.retain(|&(_, weight)| weight > Weight::NONE);
-            });
-        }
-        self.recount(leaf, n_before, |counts| {
-            for (class, less) in tally(rows, targets.targets) {
-                *of(counts, class) -= less;
-            }
-            counts.retain(|&(_, n)| n > 0);
-        })
+        self.change(leaf, n_before, (rows, targets), (take_from, take_from))
     }
 
     /// Whether some leaf has rows of another weight than 1, or has had such rows.
@@ -284,6 +254,31 @@ impl LeafCounts {
     /// Whether some rows of a leaf have another weight than 1.
     fn is_weighted(&self, leaf: NodeId) -> bool {
         matches!(self.held(leaf), Held::OneWeighted(..) | Held::Weighted(_))
+    }
+
+    /// Adds or removes rows by class, as weights or as counts; returns whether the leaf's tables changed.
+    fn change(
+        &mut self,
+        leaf: NodeId,
+        n_before: usize,
+        (rows, targets): (&[RowId], RowTargets<'_, Class>),
+        (by_weight, by_count): (Change<Weight>, Change<u32>),
+    ) -> bool {
+        if self.is_all(leaf, rows, targets) {
+            return false;
+        }
+        if self.is_weighted(leaf) || !targets.weigh_one(rows) {
+            return self.reweigh(leaf, n_before, |weights| {
+                for (class, weight) in tally_weights(rows, targets) {
+                    by_weight(weights, class, weight);
+                }
+            });
+        }
+        self.recount(leaf, n_before, |counts| {
+            for (class, n) in tally(rows, targets.targets) {
+                by_count(counts, class, n);
+            }
+        })
     }
 
     /// Changes the weights of a leaf; returns whether its tables changed.
@@ -356,7 +351,10 @@ pub(crate) fn tally_weights(rows: &[RowId], targets: RowTargets<'_, Class>) -> V
     weights
 }
 
-/// Adds to a class in a list in order of class.
+/// Adds to a class in a list in order of class, or subtracts from it.
+type Change<T> = fn(&mut Vec<(Class, T)>, Class, T);
+
+/// Adds to a class.
 fn add_to<T: AddAssign>(list: &mut Vec<(Class, T)>, class: Class, more: T) {
     match list.binary_search_by_key(&class, |&(class, _)| class) {
         Ok(i) => list[i].1 += more,
@@ -364,13 +362,16 @@ fn add_to<T: AddAssign>(list: &mut Vec<(Class, T)>, class: Class, more: T) {
     }
 }
 
-/// The number of a class that a list has.
-fn of<T>(list: &mut [(Class, T)], class: Class) -> &mut T {
+/// Subtracts from a class that a list has; one of which nothing is left goes.
+fn take_from<T: SubAssign + Default + PartialEq>(list: &mut Vec<(Class, T)>, class: Class, less: T) {
     let place = list.binary_search_by_key(&class, |&(class, _)| class).expect(HELD);
-    &mut list[place].1
+    list[place].1 -= less;
+    if list[place].1 == T::default() {
+        list.remove(place);
+    }
 }
 
-/// The same, to be read.
+/// The number of a class that a list has.
 fn number<T: Copy>(list: &[(Class, T)], class: Class) -> T {
     list[list.binary_search_by_key(&class, |&(class, _)| class).expect(HELD)].1
 }
