@@ -61,9 +61,9 @@ impl Systems {
         tolerance: f64,
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let (n_columns, weights) = (self.n_columns(), self.weights(tolerance, run)?);
+        let (n_columns, solutions) = (self.n_columns(), self.solutions(tolerance, run)?);
         let system = self.system(run)?;
-        let means = ColumnMeans::new(&system, &weights, n_columns);
+        let means = ColumnMeans::new(&system, &solutions, n_columns);
         let chunks = walk::predict(forest, rows, run, &TreeByTree { means, n_columns, clock: self.clock })?;
         Ok(of_all_classes(chunks.iter().map(|chunk| &chunk.values[..]), n_columns))
     }

@@ -11,42 +11,40 @@ use crate::mondrian::joint::{LeftOut, MergedNode, PathShare};
 use crate::mondrian::prediction::clock::Clock;
 
 impl Systems {
-    /// The values for rows of the forest, `n_rows x n_classes`, given the weights of all rows.
+    /// The values for rows of the forest, `n_rows x n_classes`, given the solutions of all rows.
     pub(super) fn left_out(
         &self,
         forest: &Forest<ClassCounts>,
         rows: &[RowId],
-        (all, tolerance): (&[f64], f64),
+        (solutions, tolerance): (&[f64], f64),
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let n_classes = self.sizes.len();
+        let n_classes = self.class_sizes.len();
         let system = self.system(run)?;
         let mut values = Vec::with_capacity(rows.len() * n_classes);
         for rows in rows.chunks(LANES) {
             let (problems, shares) = self.problems(forest, rows, run)?;
-            let [weights, rest] = system.weights_of_values(&problems, &shares, tolerance)?;
+            let [of_values, rest] = system.weights_of_values(&problems, &shares, tolerance)?;
             for (lane, &row) in rows.iter().enumerate() {
                 let mut by_class = vec![0.0; n_classes];
-                for (weights, &column) in weights.iter().zip(&self.columns) {
-                    by_class[column] += weights[lane];
+                for (of_value, &column) in of_values.iter().zip(&self.columns) {
+                    by_class[column] += of_value[lane];
                 }
                 let place = self.places[row as usize] as usize;
-                let (own, weight) =
-                    (self.columns[place], self.weights.as_ref().map_or(1.0, |weights| weights[place]));
+                let own = self.columns[place];
+                let row_weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
                 let total: f64 = by_class.iter().sum();
-                let sizes = |k: usize| self.sizes[k] - if k == own { weight } else { 0.0 };
+                let sizes = |k: usize| self.class_sizes[k] - if k == own { row_weight } else { 0.0 };
                 let of_others: f64 = (0..n_classes).map(sizes).sum();
                 // No other row, or weights that vanish beside the row's.
                 let of_others = if of_others > 0.0 { of_others } else { 1.0 };
                 let start = values.len();
                 // Codes of the other rows, among which the class has another share.
-                values.extend(
-                    by_class.iter().enumerate().map(|(k, weight)| weight - sizes(k) / of_others * total),
-                );
-                for (rest, all) in rest.iter().zip(all.chunks_exact(n_classes - 1)) {
-                    for (k, weight) in all.iter().enumerate() {
-                        values[start + k] += rest[lane] * weight;
-                        values[start + n_classes - 1] -= rest[lane] * weight;
+                values.extend(by_class.iter().enumerate().map(|(k, sum)| sum - sizes(k) / of_others * total));
+                for (rest, columns) in rest.iter().zip(solutions.chunks_exact(n_classes - 1)) {
+                    for (k, solution) in columns.iter().enumerate() {
+                        values[start + k] += rest[lane] * solution;
+                        values[start + n_classes - 1] -= rest[lane] * solution;
                     }
                 }
             }

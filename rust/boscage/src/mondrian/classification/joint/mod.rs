@@ -83,8 +83,8 @@ pub(super) struct JointFunction {
     n_columns: usize,
     /// For every tree, its share of the function at every node, column by column.
     means: Vec<Vec<f32>>,
-    /// The rows' weights in the common order, column by column.
-    weights: Vec<f64>,
+    /// The solutions `(K + s^2 I)^-1 y_k`, by row in the common order, column by column.
+    solutions: Vec<f64>,
 }
 
 /// The systems of equations of a forest.
@@ -93,10 +93,10 @@ struct Systems {
     trees: Trees,
     /// All rows in their common order, and the column of each one's class.
     columns: Vec<usize>,
-    /// Weights of the rows, in the same order, unless all are 1.
-    weights: Option<Vec<f64>>,
-    /// Weights of the classes, of which some may have no rows.
-    sizes: Vec<f64>,
+    /// As how many rows each of them counts, unless all count as one.
+    row_weights: Option<Vec<f64>>,
+    /// As how many rows those of each class count; some classes may have none.
+    class_sizes: Vec<f64>,
     /// The places in the common order, by row.
     places: Vec<u32>,
 }
@@ -116,29 +116,29 @@ impl Systems {
         let order = in_order(forest, storage, by_label);
         let columns: Vec<usize> =
             order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
-        let weights = forest.row_targets().weights_of(&order);
-        let mut sizes = vec![0.0; live.len()];
+        let row_weights = forest.row_targets().weights_of(&order);
+        let mut class_sizes = vec![0.0; live.len()];
         for (place, &column) in columns.iter().enumerate() {
-            sizes[column] += weights.as_ref().map_or(1.0, |weights| weights[place]);
+            class_sizes[column] += row_weights.as_ref().map_or(1.0, |weights| weights[place]);
         }
         Ok(Self {
             clock: Clock::new(RATE * forest.domain.total_weight()),
             trees: Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?,
             columns,
-            weights,
-            sizes,
+            row_weights,
+            class_sizes,
             places: places_in(&order),
         })
     }
 
     fn system<'a>(&'a self, run: &'a Run<'a>) -> Result<System<'a>> {
-        System::new(&self.trees, |time| self.clock.at(time), (NOISE, self.weights.as_deref()), run)
+        System::new(&self.trees, |time| self.clock.at(time), (NOISE, self.row_weights.as_deref()), run)
     }
 
     /// The codes of all classes but the last, `n_rows x n_columns`, for the rows in their order.
     fn codes(&self) -> Vec<f64> {
-        let n: f64 = self.sizes.iter().sum();
-        let shares = self.sizes[..self.sizes.len() - 1].iter().map(|size| size / n);
+        let n: f64 = self.class_sizes.iter().sum();
+        let shares = self.class_sizes[..self.n_columns()].iter().map(|size| size / n);
         let of_row = |&column: &usize| {
             let codes = shares.clone().enumerate();
             codes.map(move |(k, share)| f64::from(u8::from(column == k)) - share)
@@ -146,21 +146,21 @@ impl Systems {
         self.columns.iter().flat_map(of_row).collect()
     }
 
-    /// The rows' weights in all columns, `n_rows x n_columns`.
-    fn weights(&self, tolerance: f64, run: &Run<'_>) -> Result<Vec<f64>> {
+    /// The solutions for all columns, `n_rows x n_columns`.
+    fn solutions(&self, tolerance: f64, run: &Run<'_>) -> Result<Vec<f64>> {
         self.system(run)?.weights_of_columns(self.codes(), self.n_columns(), tolerance)
     }
 
     fn n_columns(&self) -> usize {
-        self.sizes.len() - 1
+        self.class_sizes.len() - 1
     }
 
     fn function(&self, tolerance: f64, run: &Run<'_>) -> Result<JointFunction> {
-        let (n_columns, weights) = (self.n_columns(), self.weights(tolerance, run)?);
+        let (n_columns, solutions) = (self.n_columns(), self.solutions(tolerance, run)?);
         let system = self.system(run)?;
-        let means = ColumnMeans::new(&system, &weights, n_columns);
+        let means = ColumnMeans::new(&system, &solutions, n_columns);
         let means = run.map(system.n_trees(), |tree| Ok(means.of_tree(tree)))?;
-        Ok(JointFunction { clock: self.clock, n_columns, means, weights })
+        Ok(JointFunction { clock: self.clock, n_columns, means, solutions })
     }
 }
 
@@ -188,7 +188,7 @@ impl JointFunction {
         let values = if in_groups {
             of_groups
         } else {
-            systems.left_out(forest, left_out, (&function.weights, ROUGH), run)?
+            systems.left_out(forest, left_out, (&function.solutions, ROUGH), run)?
         };
         Ok(Some((function, values)))
     }
@@ -206,7 +206,7 @@ impl JointFunction {
     ) -> Result<Vec<f64>> {
         let systems =
             with_storage!(forest.flushed(run)?, storage => Systems::new(forest, storage, classes, run))?;
-        systems.left_out(forest, rows, (&self.weights, FINE), run)
+        systems.left_out(forest, rows, (&self.solutions, FINE), run)
     }
 }
 

@@ -48,7 +48,7 @@ fn rough_solutions_give_values_that_calibrate() {
     });
     let function = systems.function(TOLERANCE, &run).unwrap();
     let rows: Vec<RowId> = (0..N as RowId).step_by(5).collect();
-    let values = |tolerance| systems.left_out(forest, &rows, (&function.weights, tolerance), &run).unwrap();
+    let values = |tolerance| systems.left_out(forest, &rows, (&function.solutions, tolerance), &run).unwrap();
     let exact = values(1e-9);
     let error = |values: &[f64]| values.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let (rough, fine) = (error(&values(ROUGH)), error(&values(FINE)));
@@ -113,7 +113,8 @@ fn columns_of_heavy_rows_are_solved_as_well() {
             Systems::new(forest, storage, classes, &run).unwrap()
         });
         let (system, n_columns) = (systems.system(&run).unwrap(), systems.n_columns());
-        let roots: Vec<f64> = systems.weights.as_ref().unwrap().iter().map(|weight| weight.sqrt()).collect();
+        let roots: Vec<f64> =
+            systems.row_weights.as_ref().unwrap().iter().map(|weight| weight.sqrt()).collect();
         let codes = systems.codes();
         let found = system.weights_of_columns(codes.clone(), n_columns, BOUND).unwrap();
         for column in 0..n_columns {
