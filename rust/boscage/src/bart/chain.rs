@@ -280,15 +280,17 @@ impl SumsOfTrees {
     /// The draws of all chains, given those of each, in their order.
     ///
     /// # Errors
-    /// [`Error::NotJoinable`] if data or settings differ; [`Error::InvalidSetting`] if there is none.
+    /// [`Error::NotJoinable`] if data or settings differ; [`Error::InvalidSetting`] if there is none, or one twice.
     pub(crate) fn join(chains: Vec<Self>) -> Result<Self> {
-        let n_chains = chains.len();
+        check("the number of fits to join", !chains.is_empty(), "at least 1", &0)?;
+        for (second, chain) in chains.iter().enumerate() {
+            // Chains draw real numbers, each its own.
+            let first = chains.iter().position(|other| other.draws == chain.draws).unwrap_or(second);
+            let found = format!("the same draws in fits {first} and {second}");
+            check("chains to join", first == second, "there once each", &found)?;
+        }
         let mut chains = chains.into_iter();
-        let mut all = chains.next().ok_or(Error::InvalidSetting {
-            name: "the number of chains",
-            expected: "at least 1",
-            found: n_chains.to_string(),
-        })?;
+        let mut all = chains.next().expect("there is a chain");
         for chain in chains {
             all.check_same_fit(&chain)?;
             all.draws.append(&chain.draws);

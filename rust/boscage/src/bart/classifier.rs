@@ -101,7 +101,7 @@ impl BartClassifier {
     /// As [`BartRegressor::join`](crate::BartRegressor::join).
     ///
     /// # Errors
-    /// No chain; chains of other data or settings.
+    /// No chain; chains of other data or settings; a chain given twice.
     pub fn join(chains: Vec<Self>) -> Result<Self> {
         let classes = chains.first().map_or_else(Vec::new, |chain| chain.classes.clone());
         if chains.iter().any(|chain| chain.classes != classes) {

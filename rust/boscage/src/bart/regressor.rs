@@ -100,7 +100,7 @@ impl BartRegressor {
     /// bit, to that of one fit.
     ///
     /// # Errors
-    /// No chain; chains of other data or settings.
+    /// No chain; chains of other data or settings; a chain given twice.
     pub fn join(chains: Vec<Self>) -> Result<Self> {
         let posterior = SumsOfTrees::join(chains.into_iter().map(|chain| chain.posterior).collect())?;
         Ok(Self { posterior, annotation: String::new() })

@@ -12,6 +12,7 @@ use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
 use crate::error::{Error, Result};
 use crate::math::greatest;
+use crate::validate::check;
 
 /// The leaf model of a fitted posterior: classes or numbers.
 pub trait FittedLeaf: std::fmt::Debug + Clone + PartialEq + Sync {
@@ -75,11 +76,11 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     /// in their order: equal, bit for bit, to that of one fit. `sampler` says how islands are weighted.
     ///
     /// # Errors
-    /// No part; parts of several islands or chains, or whose rows, priors or samplers differ.
+    /// No part; parts of several islands or chains, or whose rows, priors or samplers differ; parts out of order or given
+    /// twice, as far as is known: files do not tell the numbers of islands and chains.
     pub fn join(parts: Vec<Self>, sampler: &Sampler) -> Result<Self> {
-        let Some((prior, leaf)) = parts.first().map(|part| (part.prior, part.leaf.clone())) else {
-            return Err(Error::NotJoinable { what: "rows" });
-        };
+        check("the number of fits to join", !parts.is_empty(), "at least 1", &0)?;
+        let (prior, leaf) = (parts[0].prior, parts[0].leaf.clone());
         if parts.iter().any(|part| part.prior != prior || part.leaf != leaf) {
             return Err(Error::NotJoinable { what: "priors" });
         }
@@ -282,8 +283,11 @@ mod tests {
             let all = Sampler::Smc(smc.clone());
             let joined = BayesianTreeClassifier::join((0..3).map(of_island).collect(), &all).unwrap();
             assert_eq!(joined.to_bytes(), fit(&all, 0.9).to_bytes(), "{proposal:?}, {island_weights:?}");
-            let refused = BayesianTreeClassifier::join(vec![fit(&all, 0.9)], &all);
-            assert_eq!(refused.unwrap_err(), Error::NotJoinable { what: "rows" });
+            let refused = |parts| BayesianTreeClassifier::join(parts, &all).unwrap_err().to_string();
+            assert!(refused(vec![fit(&all, 0.9)]).ends_with("one island or chain each, found one of 3"));
+            assert!(refused([0, 2, 2].map(of_island).to_vec()).ends_with("found the numbers [0, 2, 2]"));
+            assert!(refused([1, 0].map(of_island).to_vec()).ends_with("found the numbers [1, 0]"));
+            assert_eq!(refused(Vec::new()), "the number of fits to join must be at least 1, found 0");
             let other = fit(&Sampler::Smc(SmcSettings { island: Some(1), ..smc.clone() }), 0.8);
             let refused = BayesianTreeClassifier::join(vec![of_island(0), other], &all);
             assert_eq!(refused.unwrap_err(), Error::NotJoinable { what: "priors" });

@@ -19,7 +19,7 @@ use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
 use crate::math::greatest;
 use crate::math::logs::{log_mean_exp, log_sum_exp, normalised};
-use crate::validate::check_n_features;
+use crate::validate::{check, check_n_features};
 
 /// The sampler of the posterior.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +72,14 @@ impl Report {
             }
         }
         if islands.is_empty() { Self::Mcmc(chains) } else { Self::Smc(islands) }
+    }
+
+    /// The number of islands or chains.
+    fn n_parts(&self) -> usize {
+        match self {
+            Self::Smc(islands) => islands.len(),
+            Self::Mcmc(chains) => chains.len(),
+        }
     }
 
     /// Logarithm of the marginal likelihood, estimated from all islands together, and its standard error (NaN
@@ -147,6 +155,8 @@ pub(crate) struct Ensemble<S> {
     pub(crate) ranges: Vec<(f64, f64)>,
     pub(crate) kinds: FeatureKinds,
     pub(crate) report: Report,
+    /// The number of the island or chain, if it was sampled alone. Files do not have it.
+    pub(crate) number: Option<usize>,
 }
 
 impl<S: Clone + Send + Sync> Ensemble<S> {
@@ -159,9 +169,13 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         (threads, control): (&Threads, &Control),
     ) -> Result<Self> {
         let table = target.table;
-        let (trees, weights, report) = match sampler {
-            Sampler::Smc(settings) => of_islands(smc::sample(target, settings, threads, control)?, settings),
-            Sampler::Mcmc(settings) => of_chains(mcmc::sample(target, settings, threads, control)?),
+        let ((trees, weights, report), number) = match sampler {
+            Sampler::Smc(settings) => {
+                (of_islands(smc::sample(target, settings, threads, control)?, settings), settings.island)
+            }
+            Sampler::Mcmc(settings) => {
+                (of_chains(mcmc::sample(target, settings, threads, control)?), settings.chain)
+            }
         };
         let log_posteriors = log_posteriors(target, &trees, control)?;
         let ranges = (0..table.n_features() as u32).map(|d| table.ends(d)).collect();
@@ -171,13 +185,14 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             Arc::clone(known.entry(Arc::as_ptr(stats)).or_insert_with(|| Arc::new(fitted(stats))))
         };
         let trees = trees.iter().map(|tree| tree.with_stats(&mut keep)).collect();
-        Ok(Self { trees, weights, log_posteriors, ranges, kinds: table.kinds().clone(), report })
+        Ok(Self { trees, weights, log_posteriors, ranges, kinds: table.kinds().clone(), report, number })
     }
 
     /// The trees of all islands or chains, given those of each, in their order.
     ///
     /// # Errors
-    /// [`Error::NotJoinable`] for parts that are not of one island or chain each, or of other rows or another sampler.
+    /// [`Error::NotJoinable`] for parts of other rows or another sampler; [`Error::InvalidSetting`] for none, for one of several
+    /// islands or chains, and for numbers that do not ascend.
     pub(crate) fn join(parts: Vec<Self>, sampler: &Sampler) -> Result<Self> {
         let report = Report::join(parts.iter().map(|part| &part.report));
         let says = match (&report, sampler) {
@@ -188,14 +203,20 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
             (Report::Mcmc(chains), Sampler::Mcmc(_)) => vec![1.0; chains.len()],
             _ => return Err(Error::NotJoinable { what: "samplers" }),
         };
-        let ends: Vec<[u64; 2]> = parts.first().map_or_else(Vec::new, Self::ends);
-        let is_same = |part: &Self| part.ends() == ends && part.kinds == parts[0].kinds;
-        if says.is_empty() || says.len() != parts.len() || !parts.iter().all(is_same) {
+        let several = parts.iter().map(|part| part.report.n_parts()).find(|&n| n != 1);
+        let found = format!("one of {}", several.unwrap_or(1));
+        check("fits to join", several.is_none(), "fits of one island or chain each", &found)?;
+        let numbers: Vec<usize> = parts.iter().filter_map(|part| part.number).collect();
+        let ascend = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+        let expected = "in their order, and each there once";
+        check("islands or chains to join", ascend, expected, &format!("the numbers {numbers:?}"))?;
+        let ends = parts[0].ends();
+        if parts.iter().any(|part| part.ends() != ends || part.kinds != parts[0].kinds) {
             return Err(Error::NotJoinable { what: "rows" });
         }
         let (ranges, kinds) = (parts[0].ranges.clone(), parts[0].kinds.clone());
         let (trees, weights, log_posteriors) = (Vec::new(), Vec::new(), Vec::new());
-        let mut all = Self { trees, weights, log_posteriors, ranges, kinds, report };
+        let mut all = Self { trees, weights, log_posteriors, ranges, kinds, report, number: None };
         for (part, say) in parts.into_iter().zip(says) {
             for ((tree, weight), log) in part.trees.into_iter().zip(part.weights).zip(part.log_posteriors) {
                 // The weight of a tree may underflow.

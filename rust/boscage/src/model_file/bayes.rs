@@ -264,7 +264,7 @@ fn read_ensemble<S: Stored>(
     }
     let shapes: Vec<(u32, u32)> = trees.iter().map(PreorderTree::leaves_and_depth).collect();
     let report = reader.group("report", |reader| read_report(reader, &shapes))?;
-    Ok(Ensemble { trees, weights, log_posteriors, ranges, kinds, report })
+    Ok(Ensemble { trees, weights, log_posteriors, ranges, kinds, report, number: None })
 }
 
 /// What splits of features may be.

@@ -90,6 +90,9 @@ fn joined_chains_equal_one_fit() {
             BartRegressor::fit(&BartSettings { seed: 9, ..only(&settings, 1) }, rows, &y, &run).unwrap();
         let refused = BartRegressor::join(vec![chains[0].clone(), other]).unwrap_err();
         assert_eq!(refused, Error::NotJoinable { what: "X, y and settings" });
+        let twice = [0, 1, 0].map(|i| chains[i].clone()).to_vec();
+        let refused = BartRegressor::join(twice).unwrap_err().to_string();
+        assert!(refused.ends_with("found the same draws in fits 0 and 2"), "{refused}");
         assert!(only(&settings, n_chains).check().is_err());
     }
     assert!(BartRegressor::join(Vec::new()).is_err() && BartClassifier::join(Vec::new()).is_err());
