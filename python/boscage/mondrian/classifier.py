@@ -87,7 +87,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         means equal rates, as in the papers.
         "learned" estimates them from the labels, with feature maps (``feature_maps_``) or without,
         and keeps them. The maps bring features to their ranks, wholly or half, so that heavy tails
-        do no harm. Several proposals are tried by small forests with the same settings, by the
+        do no harm. Proposals come from trees whose cuts depend on the labels and from automatic
+        relevance determination. They are tried by small forests with the same settings, by the
         leave-one-out log loss on rows that the proposals were not learned from (up to 800). The
         rates stay equal and without maps unless a proposal does better by .005 and a standard error
         of the difference, and always with fewer than 10 rows. All this looks at 3,000 rows at most,
