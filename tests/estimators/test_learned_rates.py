@@ -6,13 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
+from scipy.optimize import check_grad
+from scipy.stats import multivariate_normal, rankdata
 from sklearn.datasets import make_friedman1
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
 from boscage.mondrian.feature_rates import classification, regression
 from boscage.mondrian.feature_rates._shared import first_by_contents
+from boscage.mondrian.feature_rates.class_kernel_rates import (
+    NOISE,
+    class_kernel_rates,
+    surprise_of,
+)
 from boscage.mondrian.feature_rates.kernel_rates import LEAST_RATE, kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units, rank_maps
 
@@ -81,6 +87,72 @@ def test_kernel_rates_of_what_says_nothing_are_equal() -> None:
     # A constant feature has the smallest rate.
     rows[:, 1] = 0.5
     assert kernel_rates(rows, rows[:, 0], even).argmin() == 1
+
+
+def codes_of(labels: Any) -> Any:
+    members = np.eye(labels.max() + 1)[labels]
+    return members - members.mean(axis=0)
+
+
+def test_the_likelihood_of_codes_is_that_of_independent_gaussian_processes() -> None:
+    rng = np.random.default_rng(3)
+    first, second = np.triu_indices(12, 1)
+    codes = codes_of(np.r_[0, 1, 2, rng.integers(0, 3, size=9)])
+    # Two orthonormal contrasts of three classes hold all that the codes do.
+    contrasts = codes @ np.linalg.svd(np.ones((1, 3)))[2][1:].T
+
+    def log_likelihood(rows: Any) -> float:
+        distances = np.abs(rows[:, np.newaxis] - rows).sum(axis=2)
+        covariance = 1.0 / (1.0 + distances) + NOISE * np.eye(12)
+        variance = np.sum(contrasts * np.linalg.solve(covariance, contrasts)) / contrasts.size
+        law = multivariate_normal(cov=variance * covariance)
+        return float(law.logpdf(contrasts.T).sum())
+
+    def surprise(rows: Any) -> float:
+        distances = np.abs(rows[first] - rows[second]).sum(axis=1)
+        return surprise_of(1.0 / (1.0 + distances), codes, first, second)[0]
+
+    one, other = rng.uniform(size=(2, 12, 3))
+    assert surprise(one) - surprise(other) == pytest.approx(
+        log_likelihood(other) - log_likelihood(one), rel=1e-9
+    )
+
+
+def test_the_gradient_of_the_likelihood_of_codes() -> None:
+    rng = np.random.default_rng(4)
+    first, second = np.triu_indices(8, 1)
+    codes = codes_of(np.r_[0, 1, 2, rng.integers(0, 3, size=5)])
+    covariances = 1.0 / (1.0 + rng.uniform(1.0, 3.0, size=len(first)))
+    error = check_grad(
+        lambda values: surprise_of(values, codes, first, second)[0],
+        lambda values: surprise_of(values, codes, first, second)[1],
+        covariances,
+    )
+    assert error < 1e-5
+
+
+def test_class_kernel_rates_find_what_matters() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(300, 6))
+    labels = np.digitize(np.sin(6.0 * rows[:, 4]) + 0.5 * rows[:, 1], [-0.3, 0.6])
+    rates = class_kernel_rates(rows, labels, np.full(6, 1.0 / 6.0))
+    assert rates.argmax() == 4
+    assert rates[4] > 2.0 * rates[1]
+    assert rates[1] > 2.0 * rates[[0, 2, 3, 5]].max()
+    # The numbers of classes do not matter, and rates are rounded.
+    np.testing.assert_array_equal(
+        rates, class_kernel_rates(rows, 7 * (2 - labels), np.full(6, 1.0 / 6.0))
+    )
+    quarters = 4.0 * np.log2(rates)
+    np.testing.assert_allclose(quarters, np.round(quarters), atol=1e-9)
+
+
+def test_class_kernel_rates_of_what_says_nothing_are_equal() -> None:
+    rows = np.random.default_rng(2).uniform(size=(30, 3))
+    even = np.full(3, 1.0 / 3.0)
+    np.testing.assert_array_equal(class_kernel_rates(rows, np.full(30, 7), even), np.ones(3))
+    labels = np.arange(30) % 2
+    np.testing.assert_array_equal(class_kernel_rates(np.zeros((30, 3)), labels, even), np.ones(3))
 
 
 # -- what is chosen -------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 Maps bring features to their ranks, wholly or half, so that heavy tails take up no more room than
 their rows do. Extremely randomised trees, whose cuts depend on the labels, give two candidates for
 the rates: the importance of each feature, and the rates under which a Mondrian process would most
-probably have made the cuts of these trees. Each is tried with several powers. Small forests with
-the settings of the forest itself predict rows that the trees have not seen. Equal rates without
-maps are kept unless the best candidate predicts these rows better by more than chance explains.
+probably have made the cuts of these trees. Automatic relevance determination gives a third
+(`class_kernel_rates`). Each is tried with several powers. Small forests with the settings of the
+forest itself predict rows that no candidate was learned from. Equal rates without maps are kept
+unless the best candidate predicts these rows better by more than chance explains.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from boscage.mondrian.feature_rates._shared import (
     first_by_contents,
     sharpen,
 )
+from boscage.mondrian.feature_rates.class_kernel_rates import MAX_ROWS as KERNEL_ROWS
+from boscage.mondrian.feature_rates.class_kernel_rates import class_kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units, rank_maps
 
 HELD_OUT = 800
@@ -53,7 +56,7 @@ forest is too certain of would decide otherwise, and without calibration some ar
 
 @dataclass(frozen=True)
 class Candidate:
-    """Which of the extremely randomised trees' rates, to which power, with which maps."""
+    """Which rates, to which power, with which maps."""
 
     kind: str
     power: float
@@ -64,8 +67,12 @@ class Candidate:
 EQUAL = Candidate("equal", 0.0, 0.0)
 CANDIDATES = tuple(
     Candidate(kind, power, 0.0)
-    for kind in ("importances", "extra_tree_cuts")
-    for power in (0.5, 1.0, 1.5, 2.0, 3.0)
+    for kind, powers in (
+        ("importances", (0.5, 1.0, 1.5, 2.0, 3.0)),
+        ("extra_tree_cuts", (0.5, 1.0, 1.5, 2.0, 3.0)),
+        ("kernel", (0.7, 1.0)),
+    )
+    for power in powers
 )
 FOR_MAPS = tuple(
     Candidate(kind, power, ranks)
@@ -150,16 +157,20 @@ class _Proposals:
     ) -> None:
         self._X, self._low, self._high = X, low, high
         self._maps: dict[float, Maps] = {}
+        self._kernel: dict[float, FloatArray] = {}
         self._codes = np.ascontiguousarray(codes, dtype=np.float64)
         self._options = {"seed": seed ^ EXTRA_TREES_STREAM, "n_threads": n_threads}
 
     def rates(self, candidate: Candidate) -> tuple[FloatArray, Maps | None]:
         """Weights and maps of a candidate."""
+        maps = self._with_ranks(candidate.ranks) if candidate.ranks > 0.0 else None
         if candidate.kind == "equal":
-            weights = np.ones(self._X.shape[1])
+            return np.ones(self._X.shape[1]), maps
+        if candidate.kind == "kernel":
+            rates = self._with_kernel(candidate.ranks, maps)
         else:
-            weights = sharpen(self._extra_trees[candidate.kind], candidate.power)
-        return weights, self._with_ranks(candidate.ranks) if candidate.ranks > 0.0 else None
+            rates = self._extra_trees[candidate.kind]
+        return sharpen(rates, candidate.power), maps
 
     @property
     def importances(self) -> FloatArray:
@@ -178,6 +189,12 @@ class _Proposals:
             **self._options,
         )
         return {"importances": importances, "extra_tree_cuts": cuts}
+
+    def _with_kernel(self, ranks: float, maps: Maps | None) -> FloatArray:
+        if ranks not in self._kernel:
+            units = in_units(self._X[:KERNEL_ROWS], self._low, self._high, maps)
+            self._kernel[ranks] = class_kernel_rates(units, self._codes, self.importances)
+        return self._kernel[ranks]
 
     def _with_ranks(self, ranks: float) -> Maps:
         if ranks not in self._maps:

@@ -12,6 +12,7 @@ one entry for each feature and costs about as much as the likelihood.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -52,23 +53,39 @@ def kernel_rates(Z: FloatArray, y: FloatArray, importances: FloatArray) -> Float
     """Rates of the features of ``Z``, whose rows are in units of the reference ranges.
 
     Uses the first rows. ``importances`` say which features are worth learning, and are where the
-    search starts. A rate is rounded to a power of ``2 ** 0.25``: linear algebra differs in the last
-    bits between machines, rates should not.
+    search starts.
     """
-    # Rows far outside the reference ranges say nothing about distances inside.
-    Z, y = np.clip(Z[:MAX_ROWS], -1.0, 2.0), y[:MAX_ROWS]
+    y = y[:MAX_ROWS]
     y = y / max(np.abs(y).max(), np.finfo(np.float64).tiny)
     y = y - y.mean()
+    if y.std() == 0.0:
+        return np.ones(Z.shape[1])
+    y = y / y.std()
+    return rates_by(lambda Z, start: _maximise(Z, y, 2.0 * start), Z[:MAX_ROWS], importances)
+
+
+def rates_by(
+    maximise: Callable[[FloatArray, FloatArray], FloatArray],
+    Z: FloatArray,
+    importances: FloatArray,
+) -> FloatArray:
+    """What ``maximise`` makes of the most important features of ``Z`` and rates to start from.
+
+    A rate is rounded to a power of ``2 ** 0.25``: linear algebra differs in the last bits between
+    machines, rates should not.
+    """
+    # Rows far outside the reference ranges say nothing about distances inside.
+    Z = np.clip(Z, -1.0, 2.0)
     rates = np.full(Z.shape[1], LEAST_RATE)
     order = np.argsort(-importances, kind="stable")[:MAX_FEATURES]
     features = order[np.ptp(Z[:, order], axis=0) > 0.0]
-    if y.std() == 0.0 or not importances[features].any():
+    if not importances[features].any():
         return np.ones_like(rates)
     start = np.maximum(importances[features] / importances[features].max(), 1e-3)
     # Threads are slower than one at this size, and `n_jobs` limits them. What one call has set,
     # another must not take for the user's limit.
     with _LIMITED, _blas().limit(limits=1, user_api="blas"):
-        found = _maximise(Z[:, features], y / y.std(), 2.0 * start / start.sum())
+        found = maximise(Z[:, features], start / start.sum())
     found = np.maximum(found / found.max(), LEAST_RATE)
     rates[features] = 2.0 ** (np.round(4.0 * np.log2(found)) / 4.0)
     return rates
