@@ -152,10 +152,10 @@ class Growth:
 
 
 class CellShare:
-    """The subtrees of one owner's cells, and after `joined` the tops of all trees.
+    """What an owner of cells holds: first rows, then subtrees, and then the tops of all trees.
 
-    The tops are made in place, since a copy would double the memory. That is safe: what may be
-    read before they are made does not change.
+    Each step is made in place, since a copy would double the memory. That is safe: what may be read
+    before a step does not change by it, and no step is made twice.
     """
 
     core: Any
@@ -164,13 +164,13 @@ class CellShare:
         self._growth, self._plan, self._owner = growth, plan, owner
         self._positions = rows.positions
         self._summaries: list[NDArray[np.uint64]] = []
-        self.core = self._grown(rows)
+        self.core = self._of_rows(rows)
 
     # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
-    def _grown(self, rows: Piece) -> Any:
-        """The compiled share."""
+    def _of_rows(self, rows: Piece) -> Any:
+        """The compiled share of some rows."""
 
     @abstractmethod
     def targets(self) -> AnyArray:
@@ -190,6 +190,11 @@ class CellShare:
         """The threads of this worker, or those that were asked for."""
         return new_forest(self._growth.template)._n_threads()
 
+    def grow(self) -> None:
+        """Draw the subtrees, unless that is done."""
+        if not self.core.is_grown:
+            self.core.grow(n_threads=self.n_threads())
+
     def join(self, summaries: list[NDArray[np.uint64]]) -> None:
         """Make the tops of all trees, unless that is done."""
         if not self.core.is_joined:
@@ -206,11 +211,13 @@ class CellShare:
 
     def __getstate__(self) -> dict[str, Any]:
         own = (self._growth, self._plan, self._owner, self.held())
-        return {"own": own, "summaries": self._summaries}
+        return {"own": own, "is_grown": self.core.is_grown, "summaries": self._summaries}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         growth, plan, owner, held = state["own"]
         self.__init__(growth, plan, owner, received(held))  # type: ignore[misc]
+        if state["is_grown"]:
+            self.grow()
         if state["summaries"]:
             self.join([aligned(words) for words in state["summaries"]])
 
@@ -220,7 +227,7 @@ class ClassifierCellShare(CellShare):
 
     core: _core.ClassifierCells
 
-    def _grown(self, rows: Piece) -> _core.ClassifierCells:
+    def _of_rows(self, rows: Piece) -> _core.ClassifierCells:
         of_rows, labels = self._growth.encoded(rows)
         return _core.ClassifierCells(
             self._plan,
@@ -231,7 +238,6 @@ class ClassifierCellShare(CellShare):
             self._growth.n_rows_of,
             discount=self._growth.settings["discount"],
             sample_weight=rows.weights,
-            n_threads=self.n_threads(),
         )
 
     def targets(self) -> AnyArray:
@@ -250,7 +256,7 @@ class RegressorCellShare(CellShare):
 
     core: _core.RegressorCells
 
-    def _grown(self, rows: Piece) -> _core.RegressorCells:
+    def _of_rows(self, rows: Piece) -> _core.RegressorCells:
         return _core.RegressorCells(
             self._plan,
             self._owner,
@@ -258,7 +264,6 @@ class RegressorCellShare(CellShare):
             rows.target,
             **hyperparameters(self._growth.settings),
             sample_weight=rows.weights,
-            n_threads=self.n_threads(),
         )
 
     def targets(self) -> AnyArray:
@@ -301,10 +306,16 @@ def joined_pieces(pieces: Sequence[Piece], is_weighted: bool) -> Piece:
     )
 
 
-def grow(growth: Growth, plan: _core.CellPlan, owner: int, pieces: list[Piece]) -> CellShare:
-    """Draw the subtrees of an owner's cells."""
+def hold(growth: Growth, plan: _core.CellPlan, owner: int, pieces: list[Piece]) -> CellShare:
+    """The rows of an owner, in place of the pieces that came."""
     check_version(growth.version)
     return growth.share(growth, plan, owner, joined_pieces(pieces, growth.is_weighted))
+
+
+def grown(share: CellShare) -> CellShare:
+    """The share with its subtrees."""
+    share.grow()
+    return share
 
 
 def summaries(share: CellShare) -> NDArray[np.uint64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask
@@ -152,32 +152,14 @@ def grow_forest(
     workers: list[str],
     parts: list[Any],
 ) -> CellForest:
-    """Grow a forest from checked partitions, which are futures."""
-    found = [
-        client.submit(tasks.checked, template, part, number, pure=False)
-        for number, part in enumerate(parts)
-    ]
-    facts = [client.submit(tasks.pick, each, 1, pure=False) for each in found]
-    wait_for(facts)
-    of_all = dict(enumerate(client.gather(facts)))
-    of_parts = {number: of for number, of in of_all.items() if of is not None}
-    pieces = {
-        number: client.submit(tasks.pick, found[number], 0, pure=False) for number in of_parts
-    }
-    wait_for(list(pieces.values()))
-    del parts, found, facts
+    """Grow a forest from checked partitions, which are futures; clears the list of them."""
+    pieces, of_parts = _pieces(template, client, parts)
     if not of_parts:
         raise ValueError("X has no rows: all partitions are empty")
     labels, n_rows_of = _labels(of_parts) if share is tasks.ClassifierCellShare else (None, _NONE)
     settings = template._settings()
     learned = _learned(template, list(of_parts.values()), settings, seed)
-    plan = _first_plan(learned)
-    extents = [
-        client.submit(tasks.extent, plan, own, number, pure=False) for number, own in pieces.items()
-    ]
-    wait_for(extents)
-    levels, singles = zip(*client.gather(extents), strict=True)
-    plan = _first_plan(learned, (max(levels), all(singles)))
+    plan = _first_plan(learned, _extent(_first_plan(learned), client, pieces))
     n_before = np.cumsum([0, *(of.n_rows for of in of_parts.values())]).tolist()
     plan = _with_cells(plan, client, list(pieces.values()), labels, n_before[-1], len(workers))
     n_owners = int(plan.owners.max()) + 1
@@ -185,11 +167,41 @@ def grow_forest(
         client.submit(tasks.route, plan, own, before, n_owners, pure=False)
         for own, before in zip(pieces.values(), n_before[:-1], strict=True)
     ]
+    pieces.clear()
     is_weighted = any(of.is_weighted for of in of_parts.values())
     growth = Growth(share, template, settings, labels, n_rows_of.tolist(), is_weighted, VERSION)
     known = _known(next(iter(of_parts.values())), labels, n_before[-1], learned)
     forest = CellForest(client, tuple(workers[:n_owners]), (), plan, growth, learned, known)
     return _joined(forest, routed)
+
+
+def _pieces(
+    template: Any, client: distributed.Client, parts: list[Any]
+) -> tuple[dict[int, Any], dict[int, Facts]]:
+    """The rows of partitions that have any, as futures, and facts about them, by partition."""
+    found = [
+        client.submit(tasks.checked, template, part, number, pure=False)
+        for number, part in enumerate(parts)
+    ]
+    parts.clear()
+    told = [client.submit(tasks.pick, each, 1, pure=False) for each in found]
+    wait_for(told)
+    facts = {number: of for number, of in enumerate(client.gather(told)) if of is not None}
+    pieces = {number: client.submit(tasks.pick, found[number], 0, pure=False) for number in facts}
+    wait_for(list(pieces.values()))
+    return pieces, facts
+
+
+def _extent(
+    plan: _core.CellPlan, client: distributed.Client, pieces: dict[int, Any]
+) -> tuple[int, bool]:
+    """What a plan must know of all rows."""
+    asked = [
+        client.submit(tasks.extent, plan, own, number, pure=False) for number, own in pieces.items()
+    ]
+    wait_for(asked)
+    levels, singles = zip(*client.gather(asked), strict=True)
+    return max(levels), all(singles)
 
 
 def _known(of: Facts, labels: Labels, n_rows: int, learned: GrowthPlan) -> dict[str, Any]:
@@ -211,17 +223,22 @@ _NONE: AnyArray = np.empty(0, np.uint64)
 
 
 def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
-    """The forest with the shares of all owners."""
-    client, n_owners = forest.client, len(forest.workers)
-    apart = []
-    for owner in range(n_owners):
+    """The forest with the shares of all owners; clears the list of what is sent to them.
+
+    Each step keeps what the next one needs, and no more: workers free what no future means.
+    """
+    client, owners = forest.client, range(len(forest.workers))
+    held = []
+    for owner in owners:
         own = [client.submit(tasks.pick, pieces, owner, pure=False) for pieces in routed]
-        apart.append(forest.submit(owner, tasks.grow, forest.growth, forest.plan, owner, own))
-    del routed
-    told = [forest.submit(owner, tasks.summaries, share) for owner, share in enumerate(apart)]
-    shares = [forest.submit(owner, tasks.joined, share, told) for owner, share in enumerate(apart)]
+        held.append(forest.submit(owner, tasks.hold, forest.growth, forest.plan, owner, own))
+    routed.clear()
+    del own
+    grown = [forest.submit(owner, tasks.grown, held[owner]) for owner in owners]
+    told = [forest.submit(owner, tasks.summaries, grown[owner]) for owner in owners]
+    shares = [forest.submit(owner, tasks.joined, grown[owner], told) for owner in owners]
     wait_for(shares)
-    return CellForest(**{**forest.__dict__, "shares": tuple(shares)})
+    return replace(forest, shares=tuple(shares))
 
 
 def _labels(of_parts: dict[int, Facts]) -> tuple[AnyArray, AnyArray]:

@@ -184,6 +184,18 @@ macro_rules! cell_methods {
                 vector(py, py.detach(|| self.share.summaries()))
             }
 
+            /// Draws the subtrees of the owner's cells.
+            #[pyo3(signature = (*, n_threads=1))]
+            fn grow(&mut self, py: Python<'_>, n_threads: usize) -> PyResult<()> {
+                gate::run(py, n_threads, None, |run| self.share.grow(run))
+            }
+
+            /// Whether the subtrees are drawn.
+            #[getter]
+            fn is_grown(&self) -> bool {
+                self.share.is_grown()
+            }
+
             /// Whether the tops of the trees are made.
             #[getter]
             fn is_joined(&self) -> bool {
@@ -268,9 +280,9 @@ pub(crate) struct ClassifierCells {
 #[pymethods]
 #[allow(non_snake_case)]
 impl ClassifierCells {
-    /// Grows the subtrees of an owner's cells on the rows that the plan sends to it.
+    /// The rows that the plan sends to an owner.
     #[new]
-    #[pyo3(signature = (plan, owner, X, codes, labels, n_rows_of, *, discount=10.0, declared=None, sample_weight=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (plan, owner, X, codes, labels, n_rows_of, *, discount=10.0, declared=None, sample_weight=None))]
     fn new(
         py: Python<'_>,
         plan: &CellPlan,
@@ -282,8 +294,6 @@ impl ClassifierCells {
         discount: f64,
         declared: Option<Vec<Bound<'_, PyAny>>>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        n_threads: usize,
-        progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (rows, codes) = (X.rows()?, slice("y", &codes)?);
         let labels = arrays::labels(&labels)?;
@@ -294,18 +304,10 @@ impl ClassifierCells {
             posterior: ClassPosterior::KneserNey,
             calibration: Calibration::None,
         };
-        let share = gate::run(py, n_threads, progress.as_ref(), |run| {
+        let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };
             let targets = ((codes, &labels[..]), &n_rows_of[..]);
-            boscage::ClassifierCells::grow(
-                plan.plan.clone(),
-                owner,
-                classification,
-                batch,
-                targets,
-                &declared,
-                run,
-            )
+            boscage::ClassifierCells::new(plan.plan.clone(), owner, classification, batch, targets, &declared)
         })?;
         Ok(Self { share })
     }
@@ -356,9 +358,9 @@ pub(crate) struct RegressorCells {
 #[pymethods]
 #[allow(non_snake_case)]
 impl RegressorCells {
-    /// Grows the subtrees of an owner's cells on the rows that the plan sends to it.
+    /// The rows that the plan sends to an owner.
     #[new]
-    #[pyo3(signature = (plan, owner, X, y, *, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, sample_weight=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (plan, owner, X, y, *, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, sample_weight=None))]
     fn new(
         py: Python<'_>,
         plan: &CellPlan,
@@ -373,8 +375,6 @@ impl RegressorCells {
         coarse_variance: f64,
         coarse_rate: f64,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-        n_threads: usize,
-        progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (rows, targets) = (X.rows()?, slice("y", &y)?);
         let weights = optional("sample_weight", sample_weight.as_ref())?;
@@ -385,9 +385,9 @@ impl RegressorCells {
             hyperparameters: Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse }),
             ..RegressionSettings::default()
         };
-        let share = gate::run(py, n_threads, progress.as_ref(), |run| {
+        let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };
-            boscage::RegressorCells::grow(plan.plan.clone(), owner, regression, batch, targets, run)
+            boscage::RegressorCells::new(plan.plan.clone(), owner, regression, batch, targets)
         })?;
         Ok(Self { share })
     }

@@ -1,7 +1,7 @@
 //! Which cells of which trees there are, and who owns them.
 
 use crate::control::Run;
-use crate::data::Rows;
+use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::counts::CellCount;
 use crate::mondrian::cells::top::{Below, Step, Top};
@@ -241,12 +241,18 @@ impl CellPlan {
 
     /// By tree, the cell of every row.
     fn cells_of(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
-        with_coordinates(&self.domain, rows, |coordinates| {
-            run.map(self.tops.len(), |tree| {
-                let cell = |row| self.tops[tree].cell_of(|d| coordinates.at(row, d as usize)) as u32;
-                Ok((0..coordinates.n_rows()).map(cell).collect())
-            })
+        with_coordinates(&self.domain, rows, |coordinates| match coordinates.to_exact::<f32>() {
+            Some(values) => self.cells_of_values(&values, run),
+            None => {
+                let values = coordinates.to_exact::<f64>().expect("f64 holds every value");
+                self.cells_of_values(&values, run)
+            }
         })
+    }
+
+    fn cells_of_values<S: Scalar>(&self, values: &[S], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
+        let rows = values.chunks_exact(self.domain.n_features());
+        run.map(self.tops.len(), |tree| Ok(rows.clone().map(|x| self.tops[tree].cell_of(x)).collect()))
     }
 
     /// The hashes of all trees, given those of the subtrees of all cells.

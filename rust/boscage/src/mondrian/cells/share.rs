@@ -28,31 +28,53 @@ pub struct CellShare<P: NodePosterior> {
     pub(crate) model: MondrianForest<P>,
     /// By tree, the roots of the subtrees of its own cells, in order.
     roots: Vec<Vec<NodeId>>,
-    is_joined: bool,
+    stage: Stage,
+}
+
+/// How far a share is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It has rows.
+    Rows,
+    /// Its subtrees are drawn.
+    Apart,
+    /// The tops of all trees are made, so that it can predict.
+    Joined,
 }
 
 #[expect(private_bounds, reason = "posteriors are this crate's own")]
 impl<P: CellPosterior> CellShare<P> {
-    /// Draws the subtrees of an owner's cells; `batch` has the rows that [`CellPlan::rows_by_owner`] sends to it.
-    pub(crate) fn draw(
+    /// The rows of an owner's cells; `batch` has those that [`CellPlan::rows_by_owner`] sends to it.
+    pub(crate) fn of_rows(
         plan: CellPlan,
         owner: u32,
         posterior: P,
         batch: Batch<'_>,
         targets: &[Target<P>],
-        run: &Run<'_>,
     ) -> Result<Self> {
         check_extent(&plan, batch.rows)?;
         let mut forest = Forest::of_rows(plan.settings.clone(), plan.domain.clone(), batch, targets)?;
-        let mut storage = std::mem::take(forest.storage.get_mut());
         if !plan.extent.is_single {
-            storage.make_wide();
+            forest.storage.get_mut().make_wide();
         }
-        let grown = Grower { plan: &plan, owner, forest: &forest };
-        let roots = with_storage!(&mut storage, storage => grown.grow(storage, run))?;
-        *forest.storage.get_mut() = storage;
         let model = MondrianForest { forest, posterior, annotation: String::new() };
-        Ok(Self { plan, owner, model, roots, is_joined: false })
+        Ok(Self { plan, owner, model, roots: Vec::new(), stage: Stage::Rows })
+    }
+
+    /// Draws the subtrees of the owner's cells.
+    ///
+    /// # Errors
+    /// A share whose trees are drawn; a cell without rows; an interrupt: the share is as it was.
+    pub fn grow(&mut self, run: &Run<'_>) -> Result<()> {
+        self.check_stage(Stage::Rows)?;
+        let forest = &mut self.model.forest;
+        let mut storage = std::mem::take(forest.storage.get_mut());
+        let grower = Grower { plan: &self.plan, owner: self.owner, forest };
+        let grown = with_storage!(&mut storage, storage => grower.grow(storage, run));
+        *forest.storage.get_mut() = storage;
+        self.roots = grown?;
+        self.stage = Stage::Apart;
+        Ok(())
     }
 
     /// What other owners need of this one's subtrees.
@@ -74,10 +96,16 @@ impl<P: CellPosterior> CellShare<P> {
         words
     }
 
+    /// Whether its subtrees are drawn.
+    #[must_use]
+    pub fn is_grown(&self) -> bool {
+        self.stage != Stage::Rows
+    }
+
     /// Whether the tops of the trees are made.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        self.is_joined
+        self.stage == Stage::Joined
     }
 
     /// Makes the tops of all trees, given the [`summaries`](Self::summaries) of all owners.
@@ -86,7 +114,7 @@ impl<P: CellPosterior> CellShare<P> {
     /// Words that are no summaries of the plan's cells, or a share whose trees are joined: nothing has changed. An interrupt: the
     /// share is then unusable.
     pub fn join(&mut self, summaries: &[&[u64]], run: &Run<'_>) -> Result<()> {
-        self.check_joined(false)?;
+        self.check_stage(Stage::Apart)?;
         let Self { plan, owner, model, roots, .. } = self;
         with_storage!(model.forest.storage.get_mut(), storage => {
             let mut others = read_summaries::<_, P::Statistics>(plan, *owner, summaries)?.into_iter();
@@ -109,7 +137,7 @@ impl<P: CellPosterior> CellShare<P> {
             let told: Vec<_> = told.collect();
             model.posterior.hear(trees, plan.settings.lifetime, &told, run)?;
         });
-        self.is_joined = true;
+        self.stage = Stage::Joined;
         Ok(())
     }
 
@@ -211,7 +239,7 @@ impl<P: CellPosterior> CellShare<P> {
     ) -> Result<Vec<u64>> {
         /// Rows that are taken through all trees at a time.
         const CHUNK: usize = 1024;
-        self.check_joined(true)?;
+        self.check_stage(Stage::Joined)?;
         let alone = Run { n_threads: 1, control: run.control };
         let parts = run.map(rows.n_rows().div_ceil(CHUNK), |i| {
             let part = rows.slice(i * CHUNK, rows.n_rows().min((i + 1) * CHUNK));
@@ -245,13 +273,18 @@ impl<P: CellPosterior> CellShare<P> {
     }
 
     /// # Errors
-    /// A share whose trees are not joined.
-    pub(crate) fn check_joined(&self, expected: bool) -> Result<()> {
-        if self.is_joined == expected {
+    /// A share that is not so far, or farther.
+    pub(crate) fn check_stage(&self, needed: Stage) -> Result<()> {
+        if self.stage == needed {
             return Ok(());
         }
-        let (expected, found) = if expected { ("joined", "trees apart") } else { ("apart", "joined trees") };
-        Err(Error::InvalidSetting { name: "the trees of a share of cells", expected, found: found.into() })
+        let expected = match needed {
+            Stage::Rows => "one whose subtrees are not yet drawn",
+            Stage::Apart => "one whose subtrees are drawn and not yet joined",
+            Stage::Joined => "one whose trees are joined",
+        };
+        let found = format!("one at the stage {:?}", self.stage);
+        Err(Error::InvalidSetting { name: "the share of cells", expected, found })
     }
 
     fn all_row_hashes(&self) -> RowHashes {
@@ -301,8 +334,7 @@ impl<P: Statistics> Grower<'_, P> {
         let owners = &plan.owners[plan.first[i]..plan.first[i + 1]];
         let mut rows: Vec<Vec<RowId>> = vec![Vec::new(); top.n_cells()];
         for row in forest.row_index.rows() {
-            let x = table.row(row);
-            let cell = top.cell_of(|d| x[d as usize].into());
+            let cell = top.cell_of(table.row(row)) as usize;
             if owners[cell] == owner {
                 rows[cell].push(row);
             }

@@ -132,11 +132,17 @@ fn shares(plan: &CellPlan, data: &Data, n_owners: usize) -> Vec<ClassifierCells>
     let grow = |(owner, rows): (usize, Vec<u32>)| {
         let own = data.some(&rows);
         let targets = ((&own.codes[..], &own.labels[..]), &n_rows_of[..]);
-        let run = Run::default();
-        ClassifierCells::grow(plan.clone(), owner as u32, classification(), own.batch(), targets, &[], &run)
+        let new =
+            ClassifierCells::new(plan.clone(), owner as u32, classification(), own.batch(), targets, &[]);
+        new.and_then(grown)
     };
     let by_owner = plan.rows_by_owner(data.rows(), n_owners, &Run::default()).unwrap();
     by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap()
+}
+
+fn grown<P: CellPosterior>(mut share: CellShare<P>) -> Result<CellShare<P>> {
+    share.grow(&Run::default())?;
+    Ok(share)
 }
 
 fn join<P: CellPosterior>(shares: &mut [CellShare<P>]) {
@@ -260,7 +266,8 @@ fn owners_of_cells_have_together_the_regressor_of_one_fit() {
         let grow = |(owner, rows): (usize, Vec<u32>)| {
             let own = data.some(&rows);
             let (plan, numbers) = (plan.clone(), own.numbers());
-            RegressorCells::grow(plan, owner as u32, regression.clone(), own.batch(), &numbers, &run)
+            let new = RegressorCells::new(plan, owner as u32, regression.clone(), own.batch(), &numbers);
+            new.and_then(grown)
         };
         let mut shares: Vec<RegressorCells> =
             by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap();
@@ -300,18 +307,21 @@ fn what_is_not_of_the_plan_is_refused() {
     let near = RowExtent { level: 0, ..extent };
     let far = Data { x: vec![30.0; FEATURES], codes: vec![0], labels: vec![Label::Int(0)], weights: None };
     let small = CellPlan::new(settings, domain(), near).unwrap();
-    let grow = |plan: &CellPlan, settings, data: &Data| {
+    let new = |plan: &CellPlan, settings, data: &Data| {
         let targets = ((&data.codes[..], &data.labels[..]), &vec![1; data.labels.len()][..]);
-        ClassifierCells::grow(plan.clone(), 0, settings, data.batch(), targets, &[], &run)
+        ClassifierCells::new(plan.clone(), 0, settings, data.batch(), targets, &[])
     };
-    assert!(matches!(grow(&small, classification(), &far), Err(Error::InvalidSetting { .. })));
+    assert!(matches!(new(&small, classification(), &far), Err(Error::InvalidSetting { .. })));
     let joint = ClassificationSettings {
         posterior: ClassPosterior::Joint,
         calibration: Calibration::LeaveOneOut,
         ..classification()
     };
-    assert!(matches!(grow(&plan, joint, &data), Err(Error::InvalidSetting { .. })));
-    let mut share = grow(&plan, classification(), &data).unwrap();
+    assert!(matches!(new(&plan, joint, &data), Err(Error::InvalidSetting { .. })));
+    let mut share = new(&plan, classification(), &data).unwrap();
+    assert!(share.join(&[], &run).is_err());
+    share = grown(share).unwrap();
+    assert!(share.grow(&run).is_err());
     assert!(share.votes(data.rows(), &run).is_err());
     let words = share.summaries();
     for wrong in [&words[1..], &words[..words.len() - 1], &[&words[..], &[0]].concat()] {

@@ -1,5 +1,6 @@
 //! The top of a tree: its splits and skipped cuts down to the cells that are shared out.
 
+use crate::data::{Scalar, goes_right};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::counts::CellCount;
 use crate::mondrian::process::cell::Cell;
@@ -77,6 +78,23 @@ pub(super) enum Below<T> {
 pub(crate) struct Top {
     pub(super) nodes: Vec<TopNode>,
     n_cells: usize,
+    /// Where rows begin.
+    entry: Route,
+    splits: Vec<SplitRoute>,
+}
+
+/// Where a row goes.
+#[derive(Debug, Clone, Copy)]
+enum Route {
+    Cell(u32),
+    Split(u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SplitRoute {
+    feature: u32,
+    threshold: f64,
+    sides: [Route; 2],
 }
 
 impl Top {
@@ -86,7 +104,8 @@ impl Top {
     /// Steps that are no tree, or that cut where there is no cut before `lifetime`.
     pub(super) fn new(steps: &[Step], cell: &mut Cell<'_>, key: Key, lifetime: f64) -> Result<Self> {
         cell.place(key, &[]);
-        let mut top = Self { nodes: Vec::with_capacity(steps.len()), n_cells: 0 };
+        let nodes = Vec::with_capacity(steps.len());
+        let mut top = Self { nodes, n_cells: 0, entry: Route::Cell(0), splits: Vec::new() };
         // Sides to go to: below which node, in the cell below how many cuts.
         let mut waiting = vec![(None, 0)];
         for &step in steps {
@@ -111,7 +130,11 @@ impl Top {
             top.nodes.push(TopNode { step, cut, above, right: 0, cell: top.n_cells as u32 });
             top.n_cells += usize::from(step == Step::Cell);
         }
-        if waiting.is_empty() { Ok(top) } else { Err(wrong("fewer steps than the tree has".into())) }
+        if waiting.is_empty() {
+            Ok(top.with_routes())
+        } else {
+            Err(wrong("fewer steps than the tree has".into()))
+        }
     }
 
     pub(super) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
@@ -124,16 +147,29 @@ impl Top {
     }
 
     /// The cell of a row: where skipped cuts are above it, that of the rows which they leave on one side.
-    pub(crate) fn cell_of(&self, x: impl Fn(u32) -> f64) -> usize {
-        let mut at = 0;
-        loop {
-            let node = &self.nodes[at];
-            at = match node.step {
-                Step::Cell => return node.cell as usize,
-                Step::Split if node.cut().goes_right(x(node.cut().feature)) => node.right as usize,
-                Step::Split | Step::Left | Step::Right => at + 1,
-            };
+    pub(super) fn cell_of<S: Scalar>(&self, x: &[S]) -> u32 {
+        let mut at = self.entry;
+        while let Route::Split(split) = at {
+            let SplitRoute { feature, threshold, sides } = &self.splits[split as usize];
+            at = sides[usize::from(goes_right(x[*feature as usize].into(), *threshold))];
         }
+        let Route::Cell(cell) = at else { unreachable!("a route ends in a cell") };
+        cell
+    }
+
+    /// The routes of rows: splits alone, so that rows are compared with as few cuts as can be.
+    fn with_routes(mut self) -> Self {
+        let cells: Vec<Route> = (0..self.n_cells as u32).map(Route::Cell).collect();
+        let mut splits = Vec::new();
+        self.entry = self.fold(&cells, |Cut { feature, threshold, .. }, below| match below {
+            Below::One(route, _) => route,
+            Below::Both(sides) => {
+                splits.push(SplitRoute { feature, threshold, sides });
+                Route::Split(splits.len() as u32 - 1)
+            }
+        });
+        self.splits = splits;
+        self
     }
 
     /// The cuts above every cell and their sides, from the last cut up to the root's.

@@ -69,7 +69,8 @@ impl CellPosterior for Classification {
 ///     let codes: Vec<u32> = own.iter().map(|&row| codes[row as usize]).collect();
 ///     let batch = Batch { rows: Rows::from_f64(&x, 1)?, ids: None, weights: None };
 ///     let targets = ((&codes[..], &labels[..]), &n_rows_of[..]);
-///     let own = ClassifierCells::grow(plan.clone(), owner, settings.clone(), batch, targets, &[], &run)?;
+///     let mut own = ClassifierCells::new(plan.clone(), owner, settings.clone(), batch, targets, &[])?;
+///     own.grow(&run)?;
 ///     shares.push(own);
 /// }
 /// assert_eq!(shares[0].n_pairs() + shares[1].n_pairs(), 500);
@@ -78,21 +79,20 @@ impl CellPosterior for Classification {
 pub type ClassifierCells = CellShare<Classification>;
 
 impl CellShare<Classification> {
-    /// Grows the subtrees of an owner's cells; `batch` has the rows that [`CellPlan::rows_by_owner`] sends to it. `targets` are
+    /// The rows of an owner's cells; `batch` has those that [`CellPlan::rows_by_owner`] sends to it. `targets` are
     /// an index into the labels for every row and the labels of all rows of all owners, `n_rows_of` how many rows each label
     /// has there, and labels in `declared` are classes also while no row has them.
     ///
     /// # Errors
     /// Settings that need all trees in one place: a joint posterior, or a calibration; lengths or values that are not as they
-    /// should be; an interrupt.
-    pub fn grow(
+    /// should be.
+    pub fn new(
         plan: CellPlan,
         owner: u32,
         classification: ClassificationSettings,
         batch: Batch<'_>,
         (targets, n_rows_of): ((&[u32], &[Label]), &[u64]),
         declared: &[Label],
-        run: &Run<'_>,
     ) -> Result<Self> {
         classification.check()?;
         check_apart(&classification)?;
@@ -105,7 +105,7 @@ impl CellShare<Classification> {
         classes.declare(declared);
         let targets = classes.encode(codes, labels);
         classes.set_counts(labels, n_rows_of);
-        Self::draw(plan, owner, Classification::new(classification, classes), batch, &targets, run)
+        Self::of_rows(plan, owner, Classification::new(classification, classes), batch, &targets)
     }
 
     /// What this owner's trees add to the votes for test rows, which are those that [`CellPlan::rows_by_owner`] sends to it.

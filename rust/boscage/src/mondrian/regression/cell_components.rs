@@ -15,7 +15,7 @@ use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
-use crate::mondrian::cells::share::CellShare;
+use crate::mondrian::cells::share::{CellShare, Stage};
 use crate::mondrian::cells::statistics::{CellPosterior, N_TOLD};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::prediction::stop::Stop;
@@ -85,24 +85,23 @@ impl Regression {
 pub type RegressorCells = CellShare<Regression>;
 
 impl CellShare<Regression> {
-    /// Grows the subtrees of an owner's cells; `batch` has the rows that [`CellPlan::rows_by_owner`] sends to it.
+    /// The rows of an owner's cells; `batch` has those that [`CellPlan::rows_by_owner`] sends to it.
     ///
     /// # Errors
     /// Settings that need all rows or all trees in one place: all but the exact posterior with given hyperparameters and
-    /// global noise; lengths or values that are not as they should be; an interrupt.
-    pub fn grow(
+    /// global noise; lengths or values that are not as they should be.
+    pub fn new(
         plan: CellPlan,
         owner: u32,
         regression: RegressionSettings,
         batch: Batch<'_>,
         targets: &[f64],
-        run: &Run<'_>,
     ) -> Result<Self> {
         regression.check()?;
         check_apart(&regression)?;
         let targets = check_targets(batch.rows.n_rows(), targets)?;
         let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
-        Self::draw(plan, owner, posterior, batch, &targets, run)
+        Self::of_rows(plan, owner, posterior, batch, &targets)
     }
 
     /// This owner's components for test rows, which are those that [`CellPlan::rows_by_owner`] sends to it.
@@ -110,7 +109,7 @@ impl CellShare<Regression> {
     /// # Errors
     /// Trees that are not joined; rows that are not of the domain; an interrupt.
     pub fn components(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<u64>> {
-        self.check_joined(true)?;
+        self.check_stage(Stage::Joined)?;
         let posterior = self.model.forest_posterior(run)?;
         let gather = |owners| GatherLists { posterior, owners, owner: self.owner };
         self.lists(rows, run, gather, |(of_rows, _)| of_rows)
@@ -126,7 +125,7 @@ impl CellShare<Regression> {
         components: &[&[u64]],
         run: &Run<'_>,
     ) -> Result<(Vec<f64>, Vec<f64>)> {
-        self.check_joined(true)?;
+        self.check_stage(Stage::Joined)?;
         let state = self.model.posterior.state(&self.model.forest, run)?;
         let mut mixtures = vec![Running::default(); rows.n_rows()];
         self.each_list(rows, components, run, |row, words| {
