@@ -202,6 +202,39 @@ def test_data_frames_and_files(client, owners, tmp_path):
     assert (tmp_path / "forest.boscage").read_bytes() == (tmp_path / "one.boscage").read_bytes()
 
 
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 2.0], [False, True], ["a", "bcd"]], ids=str)
+def test_labels_of_any_type(client, labels):
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    y = np.where(y == "low", labels[0], labels[1])
+    one.fit(x, y)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(3), x, y))
+    check_same(forest, one)
+    assert forest.classes_.dtype == one.classes_.dtype
+    assert forest.classes_.tolist() == one.classes_.tolist()
+
+
+def test_rates_and_maps_that_one_machine_has_learned(client, owners):
+    owners(3)
+    x, y = data(CLASSES[0])
+    x[:, 2] = np.exp(20.0 * x[:, 2])  # heavy tails, which maps are for
+    learned = boscage.MondrianForestClassifier(3, random_state=0).fit(x[::2], y[::2])
+    maps = learned.feature_maps_
+    one = boscage.MondrianForestClassifier(
+        3,
+        random_state=1,
+        feature_weights=learned.feature_weights_,
+        feature_maps=maps,
+        feature_range=(x[::2].min(axis=0), x[::2].max(axis=0)),
+        calibration=None,
+    ).fit(x, y)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(2), x, y))
+    assert forest.digest() == one.digest()
+    rows = da.from_array(x, chunks=(90, 3))
+    assert predicted(forest, rows).tobytes() == predicted(one, x).tobytes()
+    assert forest.collect().digest() == one.digest()
+
+
 def test_hyperparameters_are_those_that_were_given(client):
     one = clone(NUMBERS[1])
     x, y = data(one)

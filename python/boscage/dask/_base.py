@@ -101,9 +101,10 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If a parameter is out of range, there is no client or no worker, or a partition is
-            refused: it has other columns than the others, holds infinity, or an id that
-            occurs twice. The message names the partition, counted from 0, and the row.
+            If a parameter is out of range or not offered with ``partition="cells"``, there is no
+            client or no worker, or a partition is refused: it has other columns than the others,
+            holds infinity, or an id that occurs twice. The message names the partition, counted
+            from 0, and the row.
         TypeError
             If `X` or `y` is not a Dask collection, or a partition is of another type.
         RuntimeError
@@ -131,7 +132,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         TypeError
             If an id is neither an integer, nor text, nor a UUID.
         ValueError
-            If an id occurs twice.
+            If an id occurs twice, or the cells of the forest are apart.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
         RuntimeError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,6 +103,11 @@ def _require_present(rows: Rows) -> None:
         )
 
 
+def given(value: Any) -> Any:
+    """A value as a task's result, which travels to each worker once."""
+    return value
+
+
 def pick(found: Sequence[Any] | None, number: int) -> Any:
     """A part of what a task found."""
     return None if found is None else found[number]
@@ -139,6 +145,8 @@ class Growth:
     settings: dict[str, Any]
     """The checked settings of the one-machine model."""
     labels: Labels
+    names: list[Any]
+    """The labels as Python values."""
     n_rows_of: list[int]
     """The number of rows of each label, of all owners."""
     is_weighted: bool
@@ -148,7 +156,7 @@ class Growth:
         """Targets as the compiled model takes them."""
         if self.labels is None:
             return (rows.target,)
-        return codes(rows, self.labels), self.labels.tolist()
+        return codes(rows, self.labels), self.names
 
 
 class CellShare:
@@ -164,6 +172,8 @@ class CellShare:
         self._growth, self._plan, self._owner = growth, plan, owner
         self._positions = rows.positions
         self._summaries: list[NDArray[np.uint64]] = []
+        # Of steps: Dask may run a task again whose result was lost.
+        self._lock = threading.Lock()
         self.core = self._of_rows(rows)
 
     # -- to be implemented by subclasses ----------------------------------------------------------
@@ -192,14 +202,22 @@ class CellShare:
 
     def grow(self) -> None:
         """Draw the subtrees, unless that is done."""
-        if not self.core.is_grown:
-            self.core.grow(n_threads=self.n_threads())
+        with self._lock:
+            if not self.core.is_grown:
+                self.core.grow(n_threads=self.n_threads())
+
+    def summaries(self) -> NDArray[np.uint64]:
+        """What other owners need of this share."""
+        with self._lock:
+            words: NDArray[np.uint64] = self.core.summaries()
+        return words
 
     def join(self, summaries: list[NDArray[np.uint64]]) -> None:
         """Make the tops of all trees, unless that is done."""
-        if not self.core.is_joined:
-            self.core.join(summaries, n_threads=self.n_threads())
-            self._summaries = summaries
+        with self._lock:
+            if not self.core.is_joined:
+                self.core.join(summaries, n_threads=self.n_threads())
+                self._summaries = summaries
 
     def held(self) -> Piece:
         """The rows that are here."""
@@ -320,8 +338,7 @@ def grown(share: CellShare) -> CellShare:
 
 def summaries(share: CellShare) -> NDArray[np.uint64]:
     """What other owners need of a share."""
-    words: NDArray[np.uint64] = share.core.summaries()
-    return words
+    return share.summaries()
 
 
 def joined(share: CellShare, words: list[NDArray[np.uint64]]) -> CellShare:

@@ -42,6 +42,8 @@ class CellForest:
     shares: tuple[Any, ...]
     """What each owner holds, as futures."""
     plan: _core.CellPlan
+    sent: Any
+    """The plan as a future."""
     growth: Growth
     learned: GrowthPlan
     facts: dict[str, Any]
@@ -63,15 +65,14 @@ class CellForest:
         hashes = [
             self.submit(number, tasks.hashes, share) for number, share in enumerate(self.shares)
         ]
-        return str(self.submit(0, tasks.digest, self.shares[0], self.plan, hashes).result())
+        return str(self.submit(0, tasks.digest, self.shares[0], self.sent, hashes).result())
 
     def prediction(self, part: Any, number: int, n_outputs: int) -> Any:
         """The predictions of a partition, as a delayed array."""
         n_owners = len(self.shares)
         route = dask.delayed(tasks.route_queries, pure=False)
-        routed = route(
-            self._named(new_forest(self.growth.template)), self.plan, part, number, n_owners
-        )
+        reader = self._named(new_forest(self.growth.template))
+        routed = route(reader, self.sent, part, number, n_owners)
         tell, finish = (dask.delayed(task, pure=False) for task in (tasks.lists, tasks.finished))
         lists = [tell(share, routed, owner) for owner, share in enumerate(self.shares)]
         return finish(self.shares[number % n_owners], routed, lists, n_outputs)
@@ -163,15 +164,20 @@ def grow_forest(
     n_before = np.cumsum([0, *(of.n_rows for of in of_parts.values())]).tolist()
     plan = _with_cells(plan, client, list(pieces.values()), labels, n_before[-1], len(workers))
     n_owners = int(plan.owners.max()) + 1
+    sent = client.submit(tasks.given, plan, pure=False)
     routed = [
-        client.submit(tasks.route, plan, own, before, n_owners, pure=False)
+        client.submit(tasks.route, sent, own, before, n_owners, pure=False)
         for own, before in zip(pieces.values(), n_before[:-1], strict=True)
     ]
     pieces.clear()
     is_weighted = any(of.is_weighted for of in of_parts.values())
-    growth = Growth(share, template, settings, labels, n_rows_of.tolist(), is_weighted, VERSION)
-    known = _known(next(iter(of_parts.values())), labels, n_before[-1], learned)
-    forest = CellForest(client, tuple(workers[:n_owners]), (), plan, growth, learned, known)
+    names = [] if labels is None else _validation.conform(labels, [], "y")
+    growth = Growth(
+        share, template, settings, labels, names, n_rows_of.tolist(), is_weighted, VERSION
+    )
+    known = _known(next(iter(of_parts.values())), names, n_before[-1], learned)
+    owners = tuple(workers[:n_owners])
+    forest = CellForest(client, owners, (), plan, sent, growth, learned, known)
     return _joined(forest, routed)
 
 
@@ -204,14 +210,14 @@ def _extent(
     return max(levels), all(singles)
 
 
-def _known(of: Facts, labels: Labels, n_rows: int, learned: GrowthPlan) -> dict[str, Any]:
+def _known(of: Facts, names: list[Any], n_rows: int, learned: GrowthPlan) -> dict[str, Any]:
     """What the client knows of a forest, given facts about one of its partitions."""
     n_features = len(learned.low)
     return {
         "n_rows": n_rows,
         "n_features_in": n_features,
         "feature_names_in": of.names,
-        "classes": labels,
+        "classes": np.array(names),
         "discount_": learned.settings.get("discount"),
         "hyperparameters": tasks.hyperparameters(learned.settings),
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
@@ -231,7 +237,7 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
     held = []
     for owner in owners:
         own = [client.submit(tasks.pick, pieces, owner, pure=False) for pieces in routed]
-        held.append(forest.submit(owner, tasks.hold, forest.growth, forest.plan, owner, own))
+        held.append(forest.submit(owner, tasks.hold, forest.growth, forest.sent, owner, own))
     routed.clear()
     del own
     grown = [forest.submit(owner, tasks.grown, held[owner]) for owner in owners]
@@ -252,7 +258,6 @@ def _labels(of_parts: dict[int, Facts]) -> tuple[AnyArray, AnyArray]:
             )
     every = np.concatenate([of.labels for of in of_parts.values()])
     labels, codes = np.unique(every, return_inverse=True)
-    _validation.conform(labels, [], "y")
     counts = np.concatenate([of.n_rows_of for of in of_parts.values()])
     return labels, np.bincount(codes, weights=counts).astype(np.uint64)
 
@@ -296,8 +301,9 @@ def _with_cells(
     most = -(-n_rows // (_PER_OWNER * n_owners))
     plan = plan.refined(np.ones(plan.n_cells, bool), _FIRST_CUTS)
     for left in reversed(range(_ROUNDS)):
+        sent = client.submit(tasks.given, plan, pure=False)
         counts = client.gather(
-            [client.submit(tasks.count, plan, own, labels, pure=False) for own in pieces]
+            [client.submit(tasks.count, sent, own, labels, pure=False) for own in pieces]
         )
         plan, of_cells, may_be_cut = plan.condensed(_summed(counts), most)
         if not may_be_cut.any() or left == 0:

@@ -24,7 +24,7 @@ class MondrianForestClassifier(DaskForest):
 
     It is the forest of `boscage.MondrianForestClassifier`, bit for bit, for any number of workers
     and any partitions: predictions, digest and later updates are the same. Each worker holds all
-    rows and grows its share of the trees.
+    rows and grows its share of the trees, or, with ``partition="cells"``, the rows of its cells.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class MondrianForestClassifier(DaskForest):
         Raises
         ------
         ValueError, TypeError, RuntimeError
-            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
-            forest is then as it was.
+            As `fit`; if a row number is in use, a parameter changed that needs a new `fit`, or
+            ``partition="cells"``. The forest is then as it was.
         """
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self

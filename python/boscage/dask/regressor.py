@@ -24,7 +24,7 @@ class MondrianForestRegressor(DaskForest):
 
     It is the forest of `boscage.MondrianForestRegressor`, bit for bit, for any number of workers
     and any partitions: predictions, digest and later updates are the same. Each worker holds all
-    rows and grows its share of the trees.
+    rows and grows its share of the trees, or, with ``partition="cells"``, the rows of its cells.
 
     **The default posterior is not shared out.** With ``posterior="joint"`` all trees are fitted
     together, by sums over all trees for each of hundreds of steps, so that one worker has all of
@@ -99,8 +99,8 @@ class MondrianForestRegressor(DaskForest):
         Raises
         ------
         ValueError, TypeError, RuntimeError
-            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
-            forest is then as it was.
+            As `fit`; if a row number is in use, a parameter changed that needs a new `fit`, or
+            ``partition="cells"``. The forest is then as it was.
         """
         self._partial_fit(Given(X, y, ids, sample_weight))
         return self

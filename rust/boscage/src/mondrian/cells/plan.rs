@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::cells::counts::CellCount;
 use crate::mondrian::cells::top::{Below, Step, Top};
 use crate::mondrian::forest::digest::{Hash, hash_split};
+use crate::mondrian::forest::row_index::MAX_ROWS;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::domain::Domain;
@@ -159,7 +160,7 @@ impl CellPlan {
     /// counts of its cells, and whether each may be cut further.
     ///
     /// # Errors
-    /// A number of counts other than that of the cells, or a forest without rows.
+    /// A number of counts other than that of the cells; no rows, or too many.
     pub fn condensed(&self, counts: &[CellCount], least: u64) -> Result<(Self, Vec<CellCount>, Vec<bool>)> {
         check_length("counts", counts.len(), self.n_cells())?;
         // The stopping rule pauses nodes of fewer rows than `min_samples_split`, perhaps (some weights are large); and where
@@ -169,8 +170,10 @@ impl CellPlan {
         let (mut steps, mut all) = (Vec::new(), Vec::new());
         for (tree, top) in self.tops.iter().enumerate() {
             let own = &counts[self.first[tree]..self.first[tree + 1]];
-            if own.iter().all(|count| count.n_rows == 0) {
-                return Err(Error::Empty { n_rows: 0, n_features: self.domain.n_features() });
+            match own.iter().map(|count| count.n_rows).sum::<u64>() as usize {
+                0 => return Err(Error::Empty { n_rows: 0, n_features: self.domain.n_features() }),
+                found if found > MAX_ROWS => return Err(Error::TooManyRows { max: MAX_ROWS, found }),
+                _ => {}
             }
             let (own, cells) = top.condensed(own, is_cell);
             steps.push(own.into_iter().map(|step| step as u8).collect());

@@ -304,6 +304,9 @@ fn what_is_not_of_the_plan_is_refused() {
         assert!(is_wrong(CellPlan::of_steps(settings.clone(), domain(), extent, &both, vec![0; 2])));
     }
     assert!(is_wrong(plan.owned(vec![0])));
+    let of_rows = |n_rows| vec![CellCount { n_rows, least: 0.0, greatest: 1.0 }; 2];
+    assert!(matches!(plan.condensed(&of_rows(1 << 31), 0), Err(Error::TooManyRows { .. })));
+    assert!(matches!(plan.condensed(&of_rows(0), 0), Err(Error::Empty { .. })));
     let near = RowExtent { level: 0, ..extent };
     let far = Data { x: vec![30.0; FEATURES], codes: vec![0], labels: vec![Label::Int(0)], weights: None };
     let small = CellPlan::new(settings, domain(), near).unwrap();
