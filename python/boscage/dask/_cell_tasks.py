@@ -32,9 +32,10 @@ class Piece:
 
     rows: Rows
     target: AnyArray
+    """Once rows are sent to owners, classes are numbers of sorted labels."""
     weights: FloatArray | None
     """As how many rows each row counts; None if all count as one."""
-    positions: NDArray[np.uint64]
+    positions: NDArray[np.uint32]
     """The numbers of the rows, in their partition, or over all partitions in their order."""
 
     def of(self, rows: NDArray[np.uint32]) -> Piece:
@@ -90,7 +91,7 @@ def checked(template: MondrianForest, part: Part, number: int) -> tuple[Piece, F
         target.dtype.kind,
         weights is not None,
     )
-    return Piece(rows, target, weights, np.arange(len(rows), dtype=np.uint64)), facts
+    return Piece(rows, target, weights, np.arange(len(rows), dtype=np.uint32)), facts
 
 
 def _require_present(rows: Rows) -> None:
@@ -121,18 +122,23 @@ def extent(plan: _core.CellPlan, own: Piece, number: int) -> tuple[int, bool]:
 
 def count(plan: _core.CellPlan, own: Piece, labels: Labels) -> Counts:
     """The counts of all cells for the rows of a partition."""
-    target = own.target if labels is None else codes(own, labels)
-    return plan.count(aligned(own.rows), target.astype(np.float64))
+    return plan.count(aligned(own.rows), coded(own, labels).astype(np.float64))
 
 
-def codes(own: Piece, labels: AnyArray) -> NDArray[np.uint32]:
-    """The targets as indices into sorted labels."""
-    return np.searchsorted(labels, own.target).astype(np.uint32)
+def coded(own: Piece, labels: Labels) -> AnyArray:
+    """The targets; those of a classifier as numbers of sorted labels."""
+    if labels is None:
+        return own.target
+    codes: AnyArray = np.searchsorted(labels, own.target).astype(np.uint32)
+    return codes
 
 
-def route(plan: _core.CellPlan, own: Piece, before: int, n_owners: int) -> list[Piece]:
+def route(
+    plan: _core.CellPlan, own: Piece, labels: Labels, before: int, n_owners: int
+) -> list[Piece]:
     """The rows of a partition that each owner is sent; so many come before the partition's."""
-    moved = Piece(own.rows, own.target, own.weights, own.positions + np.uint64(before))
+    positions = own.positions + np.uint32(before)
+    moved = Piece(own.rows, coded(own, labels), own.weights, positions)
     return [moved.of(rows) for rows in plan.rows_by_owner(aligned(own.rows), n_owners)]
 
 
@@ -144,9 +150,8 @@ class Growth:
     template: MondrianForest
     settings: dict[str, Any]
     """The checked settings of the one-machine model."""
-    labels: Labels
-    names: list[Any]
-    """The labels as Python values."""
+    names: list[Any] | None
+    """The sorted labels of a classifier as Python values; None for a regressor."""
     n_rows_of: list[int]
     """The number of rows of each label, of all owners."""
     is_weighted: bool
@@ -154,9 +159,7 @@ class Growth:
 
     def encoded(self, rows: Piece) -> tuple[Any, ...]:
         """Targets as the compiled model takes them."""
-        if self.labels is None:
-            return (rows.target,)
-        return codes(rows, self.labels), self.names
+        return (rows.target,) if self.names is None else (rows.target, self.names)
 
 
 class CellShare:
@@ -184,7 +187,7 @@ class CellShare:
 
     @abstractmethod
     def targets(self) -> AnyArray:
-        """The targets of the rows that are here."""
+        """The targets of the rows that are here, as they came."""
 
     @abstractmethod
     def lists(self, rows: Rows) -> NDArray[np.uint64]:
@@ -259,8 +262,7 @@ class ClassifierCellShare(CellShare):
         )
 
     def targets(self) -> AnyArray:
-        labels: AnyArray = np.asarray(self._growth.labels)[self.core.targets()]
-        return labels
+        return self.core.targets()
 
     def lists(self, rows: Rows) -> NDArray[np.uint64]:
         return self.core.votes(rows, n_threads=self.n_threads())

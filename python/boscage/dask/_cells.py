@@ -88,8 +88,8 @@ class CellForest:
         """The one-machine forest: an unfitted one, with the rows of all owners."""
         rows = tasks.joined_pieces(self.ask(tasks.first), self.growth.is_weighted)
         rows = rows.of(np.argsort(rows.positions).astype(np.uint32))
-        encoded, extra = self.growth.encoded(rows), forest._encode(rows.target, None, None)[1]
-        new = NewRows(rows.rows, {}, encoded, extra, None, rows.weights)
+        extra = {} if self.growth.names is None else {"declared": None}
+        new = NewRows(rows.rows, {}, self.growth.encoded(rows), extra, None, rows.weights)
         model = self._named(forest)._draw(self.learned, new, n_threads=forest._n_threads())
         forest._adopt(model, self.learned)
         forest._warming = None
@@ -166,15 +166,13 @@ def grow_forest(
     n_owners = int(plan.owners.max()) + 1
     sent = client.submit(tasks.given, plan, pure=False)
     routed = [
-        client.submit(tasks.route, sent, own, before, n_owners, pure=False)
+        client.submit(tasks.route, sent, own, labels, before, n_owners, pure=False)
         for own, before in zip(pieces.values(), n_before[:-1], strict=True)
     ]
     pieces.clear()
     is_weighted = any(of.is_weighted for of in of_parts.values())
-    names = [] if labels is None else _validation.conform(labels, [], "y")
-    growth = Growth(
-        share, template, settings, labels, names, n_rows_of.tolist(), is_weighted, VERSION
-    )
+    names = None if labels is None else _validation.conform(labels, [], "y")
+    growth = Growth(share, template, settings, names, n_rows_of.tolist(), is_weighted, VERSION)
     known = _known(next(iter(of_parts.values())), names, n_before[-1], learned)
     owners = tuple(workers[:n_owners])
     forest = CellForest(client, owners, (), plan, sent, growth, learned, known)
@@ -210,7 +208,7 @@ def _extent(
     return max(levels), all(singles)
 
 
-def _known(of: Facts, names: list[Any], n_rows: int, learned: GrowthPlan) -> dict[str, Any]:
+def _known(of: Facts, names: list[Any] | None, n_rows: int, learned: GrowthPlan) -> dict[str, Any]:
     """What the client knows of a forest, given facts about one of its partitions."""
     n_features = len(learned.low)
     return {
