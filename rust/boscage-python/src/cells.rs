@@ -166,12 +166,6 @@ impl CellPlan {
     fn n_cells(&self) -> usize {
         self.plan.n_cells()
     }
-
-    /// What is known of all rows: their level, and whether float32 holds them.
-    #[getter]
-    fn extent(&self) -> (u32, bool) {
-        (self.plan.extent().level, self.plan.extent().is_single)
-    }
 }
 
 /// The methods of what an owner of cells holds, whatever the posterior.
@@ -338,12 +332,7 @@ impl ClassifierCells {
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
     }
 
-    /// The classes that are declared or have rows of some owner.
-    fn classes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.share.classes().iter().map(|label| arrays::label_object(py, label)).collect()
-    }
-
-    /// The classes of the rows that are here, as indices into `classes()`.
+    /// The classes of the rows that are here, as indices into the sorted labels.
     fn targets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         vector(py, self.share.targets())
     }

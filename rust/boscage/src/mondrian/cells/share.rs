@@ -160,14 +160,16 @@ impl<P: CellPosterior> CellShare<P> {
         self.first_rows().into_iter().map(|row| hashes.of(row)).collect()
     }
 
-    /// The rows, by their places, of this owner's cells of the first tree: of all owners these are all rows, each once.
+    /// The rows, by their places, of this owner's cells of the first tree: of all owners these are all rows, each once. None
+    /// before the subtrees are drawn.
     #[must_use]
     pub fn first_rows(&self) -> Vec<u32> {
         let mut rows = Vec::new();
         self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
-                let arena = &storage.trees[0].arena;
-                self.roots[0].iter().for_each(|&root| arena.collect_rows(root, &mut rows));
+                if let (Some(tree), Some(roots)) = (storage.trees.first(), self.roots.first()) {
+                    roots.iter().for_each(|&root| tree.arena.collect_rows(root, &mut rows));
+                }
             });
         });
         rows.sort_unstable();
@@ -185,12 +187,6 @@ impl<P: CellPosterior> CellShare<P> {
     #[must_use]
     pub fn plan(&self) -> &CellPlan {
         &self.plan
-    }
-
-    /// The number of this owner.
-    #[must_use]
-    pub fn owner(&self) -> u32 {
-        self.owner
     }
 
     /// Number of rows that are here.

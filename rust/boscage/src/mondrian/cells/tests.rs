@@ -323,6 +323,7 @@ fn what_is_not_of_the_plan_is_refused() {
     assert!(matches!(new(&plan, joint, &data), Err(Error::InvalidSetting { .. })));
     let mut share = new(&plan, classification(), &data).unwrap();
     assert!(share.join(&[], &run).is_err());
+    assert!(share.first_rows().is_empty() && share.summaries().is_empty());
     share = grown(share).unwrap();
     assert!(share.grow(&run).is_err());
     assert!(share.votes(data.rows(), &run).is_err());
