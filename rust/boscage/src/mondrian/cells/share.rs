@@ -168,7 +168,9 @@ impl<P: CellPosterior> CellShare<P> {
         self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
                 if let (Some(tree), Some(roots)) = (storage.trees.first(), self.roots.first()) {
-                    roots.iter().for_each(|&root| tree.arena.collect_rows(root, &mut rows));
+                    for &root in roots {
+                        tree.arena.collect_rows(root, &mut rows);
+                    }
                 }
             });
         });
