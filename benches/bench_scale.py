@@ -2,8 +2,9 @@
 
 Fits run one after the other, each in a process of its own and with one thread (Linux). Seconds are
 of processor time, and memory is above that of the caller's table. Then a forest is grown on a Dask
-cluster of two workers of one thread each, and in one process with two threads, in turn. Data are
-random numbers; labels depend on ten features, and one in twenty is drawn at random.
+cluster of two workers of one thread each, and in one process with two threads, in turn. At last
+rows are shared out by cell over four workers, and in turn fitted in one process. Data are random
+numbers; labels depend on ten features, and one in twenty is drawn at random.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ POINTS = [
     ("classes", 10_000_000, 10, 1, 2),
 ]
 
+#: The same where cells are apart; "given" are numbers with given hyperparameters and global noise.
+APART = [
+    ("classes", 1_000_000, 10, 10, 2),
+    ("given", 500_000, 10, 10, 2),
+    ("classes", 1_000_000, 10, 10, 1000),
+]
+
 
 def forest(kind: str, trees: int, least: int, **more: Any) -> Any:
     """Return an unfitted forest that follows its own cuts and learns nothing before them."""
@@ -41,14 +49,21 @@ def forest(kind: str, trees: int, least: int, **more: Any) -> Any:
         settings |= {"calibration": None}
         return boscage.MondrianForestClassifier(trees, random_state=0, **settings, **more)
     settings |= {"posterior": "exact", "hyperparameters": "heuristic"}
+    if kind == "given":
+        hyper = {"mu": 0.5, "gamma1": 1.0, "gamma2": 0.3, "noise_variance": 1.0}
+        settings |= {"noise": "global", "hyperparameters": hyper}
     return boscage.MondrianForestRegressor(trees, random_state=0, **settings, **more)
+
+
+def rows(kind: str, n: int, d: int) -> tuple[Any, Any]:
+    """Return rows and labels, or numbers."""
+    X, y = made(n, d)
+    return X, y if kind == "classes" else y + np.random.default_rng(1).normal(size=n)
 
 
 def measure(kind: str, n: int, d: int, trees: int, least: int) -> None:
     """Fit a forest in this process, and print its cost."""
-    X, y = made(n, d)
-    if kind == "numbers":
-        y = y + np.random.default_rng(1).normal(size=n)
+    X, y = rows(kind, n, d)
     forest(kind, 1, least).fit(X[:50], y[:50])
     before, start = new_peak(), time.process_time()
     model = forest(kind, trees, least).fit(X, y)
@@ -91,12 +106,12 @@ def on_cluster(n: int, d: int, trees: int, repeats: int) -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        rows, labels = (_spread(client, array) for array in (X, y))
+        features, labels = (_spread(client, array) for array in (X, y))
         grown = ClusterForest(**params, client=client)
         one = forest("classes", trees, 2, n_jobs=2)
         ratios: dict[str, list[float]] = {"wall clock": [], "processor time": []}
         for _ in range(repeats):
-            cluster_wall, cluster_used = _timed(client, lambda: grown.fit(rows, labels))
+            cluster_wall, cluster_used = _timed(client, lambda: grown.fit(features, labels))
             wall, used = _timed(client, lambda: one.fit(X, y))
             table.add("two workers", cluster_wall, cluster_used)
             table.add("two threads", wall, used)
@@ -107,6 +122,57 @@ def on_cluster(n: int, d: int, trees: int, repeats: int) -> None:
     print(f"\nMB that workers sent each other in a fit: {sum(sent.values()) / repeats / 2**20:.1f}")
     for name, of_runs in ratios.items():
         verdict(f"two workers over two threads, {name}, median", float(np.median(of_runs)), 1.3)
+
+
+def apart(points: list[tuple[str, int, int, int, int]], n_workers: int) -> None:
+    """Compare workers who share out rows by cell with one process."""
+    table = Table(
+        f"Cells apart on {n_workers} workers of one thread, and one process: peaks of a fit, in\n"
+        "MB, and seconds of processor time",
+        [
+            "rows x feat. x trees, least",
+            "model",
+            "one",
+            "worker",
+            "ratio",
+            "one s",
+            "all s",
+            "ratio",
+        ],
+        width=10,
+    )
+    for kind, n, d, trees, least in points:
+        took, _, peak, *_ = alone(__file__, kind, n, d, trees, least)
+        of_worker, used = _fit_apart(kind, n, d, trees, least, n_workers)
+        case = f"{n:.0e} x {d} x {trees}, {least}"
+        table.add(case, kind, peak, of_worker, of_worker / peak, took, used, used / took)
+
+
+def _fit_apart(
+    kind: str, n: int, d: int, trees: int, least: int, n_workers: int
+) -> tuple[float, float]:
+    """The largest of the workers' peaks, and the processor time of a fit."""
+    import distributed
+
+    import boscage.dask
+
+    one = forest(kind, trees, least)
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        parts = [_spread(client, array) for array in rows(kind, n, d)]
+        grown = getattr(boscage.dask, type(one).__name__)(
+            **one.get_params(), partition="cells", client=client
+        )
+        few = [part[:1000].rechunk({0: 1000}) for part in parts]
+        grown.fit(*few)  # imports what a fit needs
+        before = client.run(new_peak)
+        _, used = _timed(client, lambda: grown.fit(*parts))
+        peaks = client.run(status, "VmHWM")
+        return max(peaks[worker] - before[worker] for worker in peaks), used
 
 
 def _spread(client: Any, array: Any) -> Any:
@@ -142,8 +208,10 @@ def main() -> None:
     most = 100_000 if args.quick else args.largest
     costs([point for point in POINTS if point[1] <= most])
     if args.quick:
-        return on_cluster(100_000, 10, 4, 1)
-    return on_cluster(1_000_000, 10, 10, 3)
+        on_cluster(100_000, 10, 4, 1)
+        return apart([("classes", 100_000, 10, 10, 2)], 2)
+    on_cluster(1_000_000, 10, 10, 3)
+    return apart(APART, 4)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,12 @@ __all__ = [
     "BartSettings",
     "BayesianTreeClassifier",
     "BayesianTreeRegressor",
+    "CellPlan",
+    "ClassifierCells",
     "McmcSettings",
     "MondrianClassifier",
     "MondrianRegressor",
+    "RegressorCells",
     "SmcSettings",
     "__version__",
     "bart_kernels",
@@ -36,6 +39,8 @@ _Progress = Callable[[int, int], None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 _Categories = list[tuple[int, list[_Label], list[float], float]]
+
+_CellCounts = tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]
 
 # What classes have alike; these bases are not there at run time.
 
@@ -316,6 +321,109 @@ class BayesianTreeRegressor(_BayesianTrees):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     @property
     def leaf_prior(self) -> tuple[float, float, float, float]: ...
+
+@final
+class CellPlan:
+    def __new__(
+        cls,
+        *,
+        n_estimators: int,
+        lifetime: float,
+        min_samples_split: int,
+        predictive: str,
+        seed: int,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        weights: NDArray[np.float64] | None = None,
+        maps: _Maps | None = None,
+        extent: tuple[int, bool] = ...,
+        steps: list[bytes] | None = None,
+        owners: list[int] | None = None,
+    ) -> Self: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+    def extent_of(self, X: _Rows) -> tuple[int, bool]: ...
+    def count(
+        self, X: _Rows, targets: NDArray[np.float64], *, n_threads: int = 1
+    ) -> _CellCounts: ...
+    def condensed(
+        self, counts: _CellCounts, least: int
+    ) -> tuple[CellPlan, NDArray[np.uint64], NDArray[np.bool_]]: ...
+    def refined(self, is_cut: NDArray[np.bool_], depth: int) -> CellPlan: ...
+    def owned(self, owners: list[int]) -> CellPlan: ...
+    def rows_by_owner(
+        self, X: _Rows, n_owners: int, *, n_threads: int = 1
+    ) -> list[NDArray[np.uint32]]: ...
+    def tree_hashes(self, cells: bytes) -> bytes: ...
+    @property
+    def owners(self) -> NDArray[np.uint32]: ...
+    @property
+    def n_cells(self) -> int: ...
+
+class _Cells:
+    def summaries(self) -> NDArray[np.uint64]: ...
+    def grow(self, *, n_threads: int = 1) -> None: ...
+    @property
+    def is_grown(self) -> bool: ...
+    @property
+    def is_joined(self) -> bool: ...
+    def join(self, summaries: list[NDArray[np.uint64]], *, n_threads: int = 1) -> None: ...
+    def cell_hashes(self) -> bytes: ...
+    def row_hashes(self) -> bytes: ...
+    def digest(self, rows: bytes, trees: bytes) -> str: ...
+    def first_rows(self) -> NDArray[np.uint32]: ...
+    def rows(self) -> NDArray[np.float64]: ...
+    def sample_weight(self) -> NDArray[np.float64] | None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_pairs(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+@final
+class ClassifierCells(_Cells):
+    def __new__(
+        cls,
+        plan: CellPlan,
+        owner: int,
+        X: _Rows,
+        codes: NDArray[np.uint32],
+        labels: list[_Label],
+        n_rows_of: list[int],
+        *,
+        discount: float = 10.0,
+        declared: list[_Label] | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Self: ...
+    def votes(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.uint64]: ...
+    def proba_of_votes(
+        self, X: _Rows, votes: list[NDArray[np.uint64]], *, n_threads: int = 1
+    ) -> NDArray[np.float64]: ...
+    def targets(self) -> NDArray[np.uint32]: ...
+
+@final
+class RegressorCells(_Cells):
+    def __new__(
+        cls,
+        plan: CellPlan,
+        owner: int,
+        X: _Rows,
+        y: NDArray[np.float64],
+        *,
+        mu: float,
+        gamma1: float,
+        gamma2: float,
+        noise_variance: float,
+        delay: float = 0.0,
+        coarse_variance: float = 0.0,
+        coarse_rate: float = 1.0,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Self: ...
+    def components(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.uint64]: ...
+    def moments_of_components(
+        self, X: _Rows, components: list[NDArray[np.uint64]], *, n_threads: int = 1
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def targets(self) -> NDArray[np.float64]: ...
 
 @final
 class MondrianClassifier(_MondrianForest):

@@ -149,7 +149,7 @@ def test_rows_to_predict_are_refused_when_they_are_computed(fitted):
 def test_parameters(fitted):
     X, y = arrays(ROWS), arrays(LABELS)
     for params, message in [
-        ({"partition": "cells"}, "partition must be one of 'trees', found 'cells'"),
+        ({"partition": "rows"}, "partition must be one of 'trees', 'cells', found 'rows'"),
         ({"n_estimators": 0}, "n_estimators must be >= 1"),
         ({"feature_range": (1.0, 0.0)}, "feature_range must have low <= high"),
     ]:

@@ -21,9 +21,12 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._ids import check_ids
 from boscage._types import AnyArray
-from boscage.dask import _shares
+from boscage.dask import _cells, _shares
+from boscage.dask._cell_tasks import CellShare
+from boscage.dask._cells import CellForest
 from boscage.dask._cluster import (
     Fitted,
+    checked_parts,
     open_cluster,
     require_open,
     table_of,
@@ -42,8 +45,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
 
     _one_machine: ClassVar[type[Any]]
     _share: ClassVar[type[Share]]
+    _cell_share: ClassVar[type[CellShare]]
 
-    _fitted: Fitted
+    _fitted: Fitted | CellForest
 
     partition: str
     client: distributed.Client | None
@@ -100,9 +104,10 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If a parameter is out of range, there is no client or no worker, or a partition is
-            refused: it has other columns than the others, holds infinity, or an id that
-            occurs twice. The message names the partition, counted from 0, and the row.
+            If a parameter is out of range or not offered with ``partition="cells"``, there is no
+            client or no worker, or a partition is refused: it has other columns than the others,
+            holds infinity, or an id that occurs twice. The message names the partition, counted
+            from 0, and the row.
         TypeError
             If `X` or `y` is not a Dask collection, or a partition is of another type.
         RuntimeError
@@ -130,13 +135,13 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         TypeError
             If an id is neither an integer, nor text, nor a UUID.
         ValueError
-            If an id occurs twice.
+            If an id occurs twice, or the cells of the forest are apart.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
         RuntimeError
             If the client is closed.
         """
-        before = self._require_fitted()
+        before = self._require_shared_trees("forget rows")
         check_ids(ids)
         self._fitted = self._updated(before, self._share.without, ids)
         return self
@@ -144,10 +149,10 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     def _partial_fit(self, given: Given) -> None:
         template = self._template()
         template._warm_up()  # checks it
-        if not hasattr(self, "_fitted"):
+        if not hasattr(self, "_fitted") and self.partition != "cells":
             self._fitted = self._grown(given, warms_up=True)
             return
-        before = self._require_fitted()
+        before = self._require_shared_trees("add rows")
         self._check_still_shared_out(template, before)
         table = table_of(before.client, template, given)
         params = template.get_params(deep=False)
@@ -157,13 +162,19 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             after = self._updated(after, self._share.grown_again, plan, is_new=True)
         self._fitted = after
 
-    def _grown(self, given: Given, *, warms_up: bool) -> Fitted:
-        _validation.check_choice("partition", self.partition, ("trees",))
+    def _grown(self, given: Given, *, warms_up: bool) -> Fitted | CellForest:
+        _validation.check_choice("partition", self.partition, ("trees", "cells"))
         template = self._template()
         settings = template._settings()
         template._window()
         template._n_threads()
+        if self.partition == "cells":
+            _cells.refuse(template, self._cell_share, given)
         client, workers = open_cluster(self.client)
+        if self.partition == "cells":
+            seed = _validation.draw_seed(self.random_state)
+            parts = client.compute(checked_parts(template, given))
+            return _cells.grow_forest(template, self._cell_share, seed, client, workers, parts)
         model = template._new_model(settings, 0)
         trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
         workers = workers[: len(trees)]
@@ -248,13 +259,22 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
 
     # -- the cluster ------------------------------------------------------------------------------
 
-    def _require_fitted(self) -> Fitted:
+    def _require_fitted(self) -> Fitted | CellForest:
         if not hasattr(self, "_fitted"):
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet; call fit or partial_fit first"
             )
         require_open(self._fitted.client)
         return self._fitted
+
+    def _require_shared_trees(self, what: str) -> Fitted:
+        """The fitted forest, unless its cells are apart, where it cannot do this."""
+        if self.partition == "cells" or isinstance(fitted := self._require_fitted(), CellForest):
+            raise ValueError(
+                f"partition='cells' does not {what}: fit all rows at once, choose "
+                "partition='trees', or use the forest that collect() returns"
+            )
+        return fitted
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -287,14 +307,18 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             shape = (length if np.isnan(length) else int(length), n_columns)
             blocks.append(
                 da.from_delayed(
-                    self._prediction(fitted, part, number),
+                    self._prediction(fitted, part, number, n_columns),
                     shape=shape,
                     meta=np.empty((0, n_columns)),
                 )
             )
         return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
 
-    def _prediction(self, fitted: Fitted, part: Any, number: int) -> Any:
+    def _prediction(
+        self, fitted: Fitted | CellForest, part: Any, number: int, n_columns: int
+    ) -> Any:
+        if isinstance(fitted, CellForest):
+            return fitted.prediction(part, number, n_columns)
         if len(fitted.shares) == 1:
             return dask.delayed(self._share.predicted, pure=False)(fitted.shares[0], part, number)
         sums = None
@@ -324,6 +348,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             If the client is closed.
         """
         fitted = self._require_fitted()
+        if isinstance(fitted, CellForest):
+            return fitted.digest()
         hashes = [
             self._submit(fitted, number, self._share.tree_hashes, share)
             for number, share in enumerate(fitted.shares)
@@ -347,8 +373,10 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         RuntimeError
             If the client is closed.
         """
+        forest, fitted = self._template(), self._require_fitted()
+        if isinstance(fitted, CellForest):
+            return fitted.one_machine(forest)
         data, attributes = self._ask_share(self._share.one_machine)
-        forest = self._template()
         own = {name: value for name, value in attributes.items() if name.startswith("_")}
         forest.__dict__.update(own)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -380,6 +408,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     def _ask_share(self, task: Any, *args: Any) -> Any:
         """What the first share answers."""
         fitted = self._require_fitted()
+        if isinstance(fitted, CellForest):
+            return fitted.facts[args[0]]
         return self._submit(fitted, 0, task, fitted.shares[0], *args).result()
 
     @property

@@ -88,6 +88,14 @@ def table_of(
 
     The estimator is an unfitted one, since it goes with every partition.
     """
+    checked = checked_parts(estimator, given)
+    table = client.compute(dask.delayed(assemble, pure=False)(checked))
+    wait_for([table])
+    return table
+
+
+def checked_parts(estimator: MondrianForest | PosteriorSampler, given: Given) -> list[Any]:
+    """The checked partitions as delayed values."""
     named = {"y": given.y, "ids": given.ids, "sample_weight": given.sample_weight}
     parts, others = same_partitions(given.X, named)
     layout = layout_of(given.X)
@@ -97,13 +105,10 @@ def table_of(
     weights = others["sample_weight"] or none
     if targets is None:
         raise ValueError("y is None; expected a Dask collection of targets")
-    checked = [
+    return [
         check(estimator, layout, part, target, (ids[number], weights[number]), number)
         for number, (part, target) in enumerate(zip(parts, targets, strict=True))
     ]
-    table = client.compute(dask.delayed(assemble, pure=False)(checked))
-    wait_for([table])
-    return table
 
 
 def tree_ranges(n_trees: int, n_workers: int, n_first: int) -> list[tuple[int, int]]:

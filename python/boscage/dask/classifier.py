@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 import boscage.mondrian
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
+from boscage.dask._cell_tasks import ClassifierCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import ClassifierShare
 from boscage.mondrian._base import Given
@@ -23,7 +24,7 @@ class MondrianForestClassifier(DaskForest):
 
     It is the forest of `boscage.MondrianForestClassifier`, bit for bit, for any number of workers
     and any partitions: predictions, digest and later updates are the same. Each worker holds all
-    rows and grows its share of the trees.
+    rows and grows its share of the trees, or, with ``partition="cells"``, the rows of its cells.
 
     Parameters
     ----------
@@ -31,8 +32,12 @@ class MondrianForestClassifier(DaskForest):
         All parameters of `boscage.MondrianForestClassifier`, with the same defaults. ``n_jobs``
         is the number of threads for each share; None means all threads of the worker. With
         ``posterior="joint"``, whose solution needs sums over all trees, one worker has all of them.
-    partition : {"trees"}, default="trees"
-        What is shared out: the trees. Each worker needs room for all rows and its trees.
+    partition : {"trees", "cells"}, default="trees"
+        What is shared out. With "trees" each worker needs room for all rows and its trees. With
+        "cells" the rows go to the owners of their cells, and each worker holds about its share of
+        all pairs of a row and a tree. This needs ``calibration=None``, a `feature_weights` and a
+        `discount` that are given, and features that are numbers without missing values; it has no
+        `partial_fit`, no `forget` and no ``ids``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -62,6 +67,7 @@ class MondrianForestClassifier(DaskForest):
 
     _one_machine = boscage.mondrian.MondrianForestClassifier
     _share = ClassifierShare
+    _cell_share = ClassifierCellShare
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -98,8 +104,8 @@ class MondrianForestClassifier(DaskForest):
         Raises
         ------
         ValueError, TypeError, RuntimeError
-            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
-            forest is then as it was.
+            As `fit`; if a row number is in use, a parameter changed that needs a new `fit`, or
+            ``partition="cells"``. The forest is then as it was.
         """
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self

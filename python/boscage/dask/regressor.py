@@ -9,6 +9,8 @@ import dask.array as da
 
 import boscage.mondrian
 from boscage.dask._base import DaskForest
+from boscage.dask._cell_tasks import RegressorCellShare
+from boscage.dask._cells import CellForest
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._base import Given
@@ -22,7 +24,7 @@ class MondrianForestRegressor(DaskForest):
 
     It is the forest of `boscage.MondrianForestRegressor`, bit for bit, for any number of workers
     and any partitions: predictions, digest and later updates are the same. Each worker holds all
-    rows and grows its share of the trees.
+    rows and grows its share of the trees, or, with ``partition="cells"``, the rows of its cells.
 
     **The default posterior is not shared out.** With ``posterior="joint"`` all trees are fitted
     together, by sums over all trees for each of hundreds of steps, so that one worker has all of
@@ -35,8 +37,12 @@ class MondrianForestRegressor(DaskForest):
         is the number of threads for each share; None means all threads of the worker. Where trees
         choose hyperparameters together, one worker has these: all trees with ``posterior="joint"``
         or ``hyperparameters="ml"``, and with ``hyperparameters="loo"`` the first 32.
-    partition : {"trees"}, default="trees"
-        What is shared out: the trees. Each worker needs room for all rows and its trees.
+    partition : {"trees", "cells"}, default="trees"
+        What is shared out. With "trees" each worker needs room for all rows and its trees. With
+        "cells" the rows go to the owners of their cells, and each worker holds about its share of
+        all pairs of a row and a tree. This needs ``posterior="exact"``, ``noise="global"``,
+        `hyperparameters` and `feature_weights` that are given, and features that are numbers
+        without missing values; it has no `partial_fit`, no `forget` and no ``ids``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -64,6 +70,7 @@ class MondrianForestRegressor(DaskForest):
 
     _one_machine = boscage.mondrian.MondrianForestRegressor
     _share = RegressorShare
+    _cell_share = RegressorCellShare
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -92,8 +99,8 @@ class MondrianForestRegressor(DaskForest):
         Raises
         ------
         ValueError, TypeError, RuntimeError
-            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
-            forest is then as it was.
+            As `fit`; if a row number is in use, a parameter changed that needs a new `fit`, or
+            ``partition="cells"``. The forest is then as it was.
         """
         self._partial_fit(Given(X, y, ids, sample_weight))
         return self
@@ -146,6 +153,8 @@ class MondrianForestRegressor(DaskForest):
     def hyperparameters_(self) -> dict[str, float]:
         """The scales of the hierarchy in use; see the one-machine forest."""
         fitted = self._require_fitted()
+        if isinstance(fitted, CellForest):
+            return dict(fitted.facts["hyperparameters"])
         if fitted.common is None:
             own: dict[str, float] = self._ask_share(RegressorShare.hyperparameters)
             return own

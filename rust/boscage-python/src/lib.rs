@@ -9,6 +9,7 @@ mod bayes_classifier;
 mod bayes_regressor;
 mod bayes_settings;
 mod categories;
+mod cells;
 mod classifier;
 mod errors;
 mod explain;
@@ -55,6 +56,9 @@ model_classes! {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     add_model_classes(module)?;
+    module.add_class::<cells::CellPlan>()?;
+    module.add_class::<cells::ClassifierCells>()?;
+    module.add_class::<cells::RegressorCells>()?;
     module.add_class::<bart_settings::BartSettings>()?;
     module.add_class::<bayes_settings::SmcSettings>()?;
     module.add_class::<bayes_settings::McmcSettings>()?;

@@ -40,10 +40,11 @@ pub use error::{Error, Result};
 pub use explain::{Contributions, LeafTree};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, Calibration, CalibrationLink, CandidateRates, Categories, ClassPosterior, ClassificationSettings,
-    CoarsePrior, Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule,
-    Hyperparameters, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor,
-    MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm,
-    TargetKind, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
+    Batch, Calibration, CalibrationLink, CandidateRates, Categories, CellCount, CellPlan, CellShare,
+    ClassPosterior, ClassificationSettings, ClassifierCells, CoarsePrior, Component, Domain, ExportedTree,
+    ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters, MAX_KNOTS, MAX_LEVEL,
+    MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
+    Rates, RegressionSettings, RegressorCells, RowExtent, Substitute, SubstituteTerm, TargetKind, Trend,
+    TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

@@ -8,11 +8,13 @@
 //! - `joint` solves for what all trees explain together.
 //! - `explain` divides predictions among features.
 //! - `model` is what forests with any posterior have in common.
+//! - `cells` grows a forest whose rows are shared out by cell.
 //! - `classification` and `regression` are posteriors at nodes.
 //! - `feature_rates` learns the rates of the process from targets.
 //!
 //! The first four know no posterior. Imports point from later rooms to earlier ones.
 
+pub(crate) mod cells;
 pub(crate) mod classification;
 pub(crate) mod explain;
 pub(crate) mod feature_rates;
@@ -24,7 +26,11 @@ pub(crate) mod process;
 pub(crate) mod regression;
 pub(crate) mod tree;
 
+pub use cells::counts::CellCount;
+pub use cells::plan::{CellPlan, RowExtent};
+pub use cells::share::CellShare;
 pub use classification::calibration::CalibrationLink;
+pub use classification::cell_votes::ClassifierCells;
 pub use classification::classifier::MondrianClassifier;
 pub use classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
@@ -38,6 +44,7 @@ pub use process::categories::Categories;
 pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
 pub use process::substitute::{Substitute, SubstituteTerm};
+pub use regression::cell_components::RegressorCells;
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;

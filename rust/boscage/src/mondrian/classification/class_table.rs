@@ -99,6 +99,13 @@ impl ClassTable {
         }
     }
 
+    /// Sets the numbers of rows that have some labels, of which all were inserted.
+    pub(super) fn set_counts(&mut self, labels: &[Label], n_rows: &[u64]) {
+        for (class, &n) in self.insert(labels).into_iter().zip(n_rows) {
+            self.n_rows[class as usize] = n as usize;
+        }
+    }
+
     /// Counts rows that came (`by` = 1) or left (`by` = -1).
     pub(super) fn count(&mut self, targets: &[Class], by: isize) {
         for &class in targets {

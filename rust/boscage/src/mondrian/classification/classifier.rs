@@ -66,7 +66,7 @@ pub(super) struct JointState {
 }
 
 impl Classification {
-    fn new(settings: ClassificationSettings, classes: ClassTable) -> Self {
+    pub(super) fn new(settings: ClassificationSettings, classes: ClassTable) -> Self {
         Self { settings, classes, joint: OnceLock::new(), link: OnceLock::new() }
     }
 

@@ -50,7 +50,7 @@ impl TreeContributions<ClassCounts> for ClassContributions<'_> {
         proba.clear();
         proba.resize(self.n_codes, 0.0);
         let predictor = Predictor { number: tree_index, counts: InTree { tree, stops }, gamma: self.gamma };
-        let base = predictor.predict(stops, buffers, proba) / self.live.len() as f64;
+        let base = predictor.predict(stops, buffers, proba.as_mut_slice()) / self.live.len() as f64;
         let (of_classes, rest) = out.split_at_mut(self.live.len());
         for (out, &class) in of_classes.iter_mut().zip(&self.live) {
             *out = (proba[class as usize] + base) / self.n_trees;

@@ -141,6 +141,28 @@ impl<S: Scalar> PathCounts for InTree<'_, S> {
     }
 }
 
+/// What a prediction adds its amounts to, one after the other.
+pub(crate) trait Votes {
+    /// Adds an amount to the classes of a word of bits.
+    fn spread(&mut self, word: usize, bits: u64, amount: f64);
+
+    /// Adds an amount to one class.
+    fn one(&mut self, class: Class, amount: f64);
+}
+
+/// Sums, by class.
+impl Votes for [f64] {
+    #[inline]
+    fn spread(&mut self, word: usize, bits: u64, amount: f64) {
+        spread(bits, amount, &mut self[word * WORD..]);
+    }
+
+    #[inline]
+    fn one(&mut self, class: Class, amount: f64) {
+        self[class as usize] += amount;
+    }
+}
+
 /// A tree that predicts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Predictor<C> {
@@ -156,15 +178,19 @@ const NOTHING: f64 = 1e-18;
 const FAR: f64 = 42.0;
 
 impl<C: PathCounts> Predictor<C> {
-    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and 5.7) to `proba`, by class; returns the weight of the base
-    /// measure `H`.
+    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and 5.7) to `votes`; returns the weight of the base measure `H`.
     ///
     /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of
     /// discount `d`, a class with a table gets `(1 - d) / c`, `1 / c` more for every further customer, and
     /// the parent's prediction has weight `d t / c`. So the prediction is a sum over the path of tables and
     /// customers with scalar weights, which are computed from the last stop up to where the parent's weight
     /// vanishes.
-    pub(crate) fn predict(self, stops: &[Stop], buffers: &mut Buffers, proba: &mut [f64]) -> f64 {
+    pub(crate) fn predict<V: Votes + ?Sized>(
+        self,
+        stops: &[Stop],
+        buffers: &mut Buffers,
+        votes: &mut V,
+    ) -> f64 {
         // Boxes are nested: the stops above which a test row may branch off come last.
         let inside = stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1);
         let (inside, outside) = stops.split_at(inside);
@@ -197,7 +223,7 @@ impl<C: PathCounts> Predictor<C> {
             buffers.terms.push(term);
             own = parent;
         }
-        self.add(first..stops.len(), &buffers.terms, proba);
+        self.add(first..stops.len(), &buffers.terms, votes);
         own
     }
 
@@ -259,13 +285,12 @@ impl<C: PathCounts> Predictor<C> {
 
     /// Adds the terms of some stops, given from the last stop up, class by class. A class that the last stop holds is
     /// held by all stops above, so on the way down every class is added once: where the path leaves it.
-    fn add(self, depths: Range<usize>, terms: &[Term], proba: &mut [f64]) {
+    fn add<V: Votes + ?Sized>(self, depths: Range<usize>, terms: &[Term], votes: &mut V) {
         let counts = self.counts;
         if depths.is_empty() {
             return;
         }
         for word in 0..counts.words() {
-            let proba = &mut proba[word * WORD..];
             let mut along = 0.0;
             let mut here = counts.tables(depths.start, word);
             for (depth, term) in depths.clone().zip(terms.iter().rev()) {
@@ -274,21 +299,21 @@ impl<C: PathCounts> Predictor<C> {
                 }
                 along += term.table;
                 let below = if depth + 1 < depths.end { counts.tables(depth + 1, word) } else { 0 };
-                spread(here & !below, along, proba);
+                votes.spread(word, here & !below, along);
                 if term.customer > 0.0 && !counts.is_leaf(depth) {
-                    spread(counts.both(depth, word), term.customer, proba);
+                    votes.spread(word, counts.both(depth, word), term.customer);
                 }
                 here = below;
             }
         }
         if counts.has_parts() {
             for (depth, term) in depths.clone().zip(terms.iter().rev()) {
-                counts.each_part(depth, |class, part| proba[class as usize] += term.of(part));
+                counts.each_part(depth, |class, part| votes.one(class, term.of(part)));
             }
         }
         let (last, customer) = (depths.end - 1, terms[0].customer);
         if counts.is_leaf(last) && customer != 0.0 {
-            counts.each_more(last, |class, n| proba[class as usize] += n * customer);
+            counts.each_more(last, |class, n| votes.one(class, n * customer));
         }
     }
 }

@@ -16,9 +16,11 @@
 //! - `uncertainty` divides the entropy of a prediction by its source, and `contributions` divides the
 //!   prediction by feature.
 //! - `class_table` names the classes.
+//! - `cell_votes` has those of a forest whose cells are shared out, as lists of what is added one after the other.
 //! - `votes` has predictions by a forest whose trees are shared out over several workers.
 
 pub(crate) mod calibration;
+pub(crate) mod cell_votes;
 pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;

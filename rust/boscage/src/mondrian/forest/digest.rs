@@ -2,10 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::data::Scalar;
+use crate::data::{RowId, Scalar};
 use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
+use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::substitute::SubstituteTerm;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
@@ -22,26 +24,38 @@ pub(crate) fn digest<P: Statistics>(
     rows: &RowHashes,
     trees: &[Hash],
 ) -> String {
+    let of_rows = forest.row_index.rows().map(|row| rows.of(row)).collect();
+    digest_of_rows(&forest.settings, &forest.domain, model, of_rows, trees)
+}
+
+/// The same, given the hashes of all rows in any order.
+pub(crate) fn digest_of_rows(
+    settings: &MondrianSettings,
+    domain: &Domain,
+    model: &[u8],
+    mut rows: Vec<Hash>,
+    trees: &[Hash],
+) -> String {
     let mut hasher = Sha256::new();
     hasher.update(model);
-    hasher.update((forest.settings.n_estimators as u64).to_le_bytes());
-    hasher.update(forest.settings.seed.to_le_bytes());
-    hasher.update(forest.settings.lifetime.to_le_bytes());
-    hasher.update((forest.settings.min_samples_split as u64).to_le_bytes());
-    hasher.update([forest.settings.predictive as u8]);
-    for values in [forest.domain.low(), forest.domain.high(), forest.domain.weights()] {
+    hasher.update((settings.n_estimators as u64).to_le_bytes());
+    hasher.update(settings.seed.to_le_bytes());
+    hasher.update(settings.lifetime.to_le_bytes());
+    hasher.update((settings.min_samples_split as u64).to_le_bytes());
+    hasher.update([settings.predictive as u8]);
+    for values in [domain.low(), domain.high(), domain.weights()] {
         hasher.update((values.len() as u64).to_le_bytes());
         for value in values {
             hasher.update((value + 0.0).to_le_bytes());
         }
     }
-    for map in forest.domain.maps().unwrap_or_default() {
+    for map in domain.maps().unwrap_or_default() {
         hasher.update((map.knots().len() as u64).to_le_bytes());
         for value in map.knots().iter().chain(map.shares()) {
             hasher.update((value + 0.0).to_le_bytes());
         }
     }
-    for substitute in forest.domain.substitutes().unwrap_or_default() {
+    for substitute in domain.substitutes().unwrap_or_default() {
         hasher.update((substitute.terms.len() as u64).to_le_bytes());
         hasher.update((substitute.centre + 0.0).to_le_bytes());
         for SubstituteTerm { feature, slope, from } in &substitute.terms {
@@ -50,7 +64,7 @@ pub(crate) fn digest<P: Statistics>(
             hasher.update((from + 0.0).to_le_bytes());
         }
     }
-    for (feature, categories) in forest.domain.categories() {
+    for (feature, categories) in domain.categories() {
         hasher.update(feature.to_le_bytes());
         hasher.update((categories.labels().len() as u64).to_le_bytes());
         for label in categories.labels() {
@@ -62,10 +76,9 @@ pub(crate) fn digest<P: Statistics>(
             hasher.update((place + 0.0).to_le_bytes());
         }
     }
-    let mut sorted: Vec<Hash> = forest.row_index.rows().map(|row| rows.0[row as usize]).collect();
-    sorted.sort_unstable();
-    hasher.update((sorted.len() as u64).to_le_bytes());
-    hasher.update(sorted.as_flattened());
+    rows.sort_unstable();
+    hasher.update((rows.len() as u64).to_le_bytes());
+    hasher.update(rows.as_flattened());
     hasher.update(trees.as_flattened());
     format!("{:032x}", u128::from_be_bytes(finish(hasher)))
 }
@@ -74,6 +87,10 @@ pub(crate) fn digest<P: Statistics>(
 pub(crate) struct RowHashes(Vec<Hash>);
 
 impl RowHashes {
+    pub(crate) fn of(&self, row: RowId) -> Hash {
+        self.0[row as usize]
+    }
+
     /// `target` gives the bytes that stand for a row's target.
     pub(crate) fn new<P: Statistics>(forest: &Forest<P>, target: impl Fn(P::Target) -> Vec<u8>) -> Self {
         let mut hashes = vec![[0; 16]; forest.row_index.capacity()];
@@ -93,33 +110,44 @@ impl RowHashes {
 /// The hashes of the trees that are drawn here.
 pub(crate) fn tree_hashes<P: Statistics>(forest: &Forest<P>, rows: &RowHashes) -> Vec<Hash> {
     with_storage!(forest.flushed_alone(), storage => {
-        storage.trees.iter().map(|tree| hash_tree(tree, &rows.0)).collect()
+        let of_tree = |tree| hash_subtrees(tree, tree.arena.root().as_slice(), rows);
+        storage.trees.iter().map(|tree| of_tree(tree).first().copied().unwrap_or([0; 16])).collect()
     })
 }
 
-/// A tree's hash: splits by their cut and children, leaves by their rows.
-fn hash_tree<S: Scalar, P: Statistics>(tree: &Tree<S, P>, of_row: &[Hash]) -> Hash {
+/// The hashes of some of a tree's subtrees, by their roots: splits by their cut and children, leaves by their rows.
+pub(crate) fn hash_subtrees<S: Scalar, P: Statistics>(
+    tree: &Tree<S, P>,
+    roots: &[NodeId],
+    of_row: &RowHashes,
+) -> Vec<Hash> {
     let arena = &tree.arena;
-    let order = arena.preorder();
     let mut hashes = vec![[0; 16]; arena.n_indices()];
-    let of = |hashes: &[Hash], node: NodeId| hashes[node.index()];
-    for &node in order.iter().rev() {
-        let mut hasher = Sha256::new();
-        if let NodeKind::Split(left, right) = arena.kind(node) {
-            let Cut { time, feature, threshold } = arena.cut(node);
-            hasher.update(feature.to_le_bytes());
-            hasher.update((threshold + 0.0).to_le_bytes());
-            hasher.update(time.to_le_bytes());
-            hasher.update(of(&hashes, left));
-            hasher.update(of(&hashes, right));
-        } else {
-            let mut rows: Vec<Hash> = arena.leaf_rows(node).map(|row| of_row[row as usize]).collect();
-            rows.sort_unstable();
-            hasher.update(rows.as_flattened());
+    for &root in roots {
+        for &node in arena.preorder_of(Some(root)).iter().rev() {
+            hashes[node.index()] = if let NodeKind::Split(left, right) = arena.kind(node) {
+                hash_split(arena.cut(node), hashes[left.index()], hashes[right.index()])
+            } else {
+                let mut rows: Vec<Hash> = arena.leaf_rows(node).map(|row| of_row.of(row)).collect();
+                rows.sort_unstable();
+                let mut hasher = Sha256::new();
+                hasher.update(rows.as_flattened());
+                finish(hasher)
+            };
         }
-        hashes[node.index()] = finish(hasher);
     }
-    order.first().map_or([0; 16], |&root| hashes[root.index()])
+    roots.iter().map(|root| hashes[root.index()]).collect()
+}
+
+/// The hash of a split, given those of its children.
+pub(crate) fn hash_split(Cut { time, feature, threshold }: Cut, left: Hash, right: Hash) -> Hash {
+    let mut hasher = Sha256::new();
+    hasher.update(feature.to_le_bytes());
+    hasher.update((threshold + 0.0).to_le_bytes());
+    hasher.update(time.to_le_bytes());
+    hasher.update(left);
+    hasher.update(right);
+    finish(hasher)
 }
 
 /// A row's hash; rows of weight 1 have that which they had when there were no weights.

@@ -78,9 +78,21 @@ impl<P: Statistics> Forest<P> {
         targets: &[P::Target],
         run: &Run<'_>,
     ) -> Result<Self> {
+        run.control.check()?;
+        let forest = Self::of_rows(settings, domain, batch, targets)?;
+        forest.flushed(run)?;
+        Ok(forest)
+    }
+
+    /// The forest of some rows, whose trees are still to be drawn.
+    pub(crate) fn of_rows(
+        settings: MondrianSettings,
+        domain: Domain,
+        batch: Batch<'_>,
+        targets: &[P::Target],
+    ) -> Result<Self> {
         settings.check()?;
         check_n_ranges(domain.n_features(), batch.rows)?;
-        run.control.check()?;
         let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
         let storage = Lazy::new(AnyStorage::default());
         let row_index = RowIndex::default();
@@ -89,7 +101,6 @@ impl<P: Statistics> Forest<P> {
         let mut forest =
             Self { settings, domain, targets: none, weights, row_index, storage, features, by_contents };
         forest.insert(batch, || targets.to_vec())?;
-        forest.flushed(run)?;
         Ok(forest)
     }
 

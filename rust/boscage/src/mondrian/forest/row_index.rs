@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// Leaves, of which there may be one a row, are numbered with 31 bits, and the largest number marks the end
 /// of a list.
-const MAX_ROWS: usize = i32::MAX as usize - 1;
+pub(crate) const MAX_ROWS: usize = i32::MAX as usize - 1;
 
 /// The number of rows that arrived before a row.
 pub(crate) type Arrival = u64;

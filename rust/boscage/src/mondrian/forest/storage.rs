@@ -67,12 +67,19 @@ impl<P: Statistics> AnyStorage<P> {
         if let Self::F32(storage) = self {
             match coordinates.to_exact() {
                 Some(values) => return place(&mut storage.values, new, values, n_features, capacity),
-                None => *self = Self::F64(storage.widen()),
+                None => self.make_wide(),
             }
         }
         if let Self::F64(storage) = self {
             let values = coordinates.to_exact().expect("f64 holds every value");
             place(&mut storage.values, new, values, n_features, capacity);
+        }
+    }
+
+    /// Makes the table one of `f64`, as if some row needed it.
+    pub(crate) fn make_wide(&mut self) {
+        if let Self::F32(storage) = self {
+            *self = Self::F64(storage.widen());
         }
     }
 

@@ -91,7 +91,7 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// Whether predictions need the boxes of splits.
-    fn needs_boxes(&self) -> bool {
+    pub(crate) fn needs_boxes(&self) -> bool {
         self.settings.predictive == Predictive::Averaged
     }
 

@@ -13,8 +13,10 @@
 //! - `joint` is the model in which the trees explain the targets together, and `trend` gives it a linear
 //!   mean.
 //! - `share` has predictions by a forest whose trees are shared out over several workers.
+//! - `cell_components` has those of a forest whose cells are shared out.
 //! - `uncertainty` divides a predictive variance by its source, and `contributions` a mean by feature.
 
+pub(crate) mod cell_components;
 mod contributions;
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;

@@ -4,6 +4,9 @@
 //! weighted.
 
 use crate::data::{RowId, RowTargets, Weight, fetch};
+use crate::error::Result;
+use crate::mondrian::cells::statistics::CellStatistics;
+use crate::mondrian::cells::summary::Words;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -112,6 +115,25 @@ fn moments_of(rows: impl Iterator<Item = RowId>, targets: RowTargets<'_, f64>) -
 pub(crate) fn weighted(rows: impl Iterator<Item = RowId>, targets: RowTargets<'_, f64>) -> (f64, f64) {
     let (weight, moments) = moments_of(rows, targets);
     (weight, moments.mean)
+}
+
+impl CellStatistics for NodeMoments {
+    type Root = (Moments, f64);
+
+    fn summarise(&self, node: NodeId, words: &mut Vec<u64>) {
+        let Moments { mean, squares } = self.moments(node);
+        let weight = self.weights.get(node.index()).copied().unwrap_or_default();
+        words.extend([mean, squares, weight].map(f64::to_bits));
+    }
+
+    fn read(words: &mut Words<'_>) -> Result<Self::Root> {
+        Ok((Moments { mean: words.number()?, squares: words.number()? }, words.number()?))
+    }
+
+    fn set_stub(&mut self, stub: NodeId, (moments, weight): Self::Root) {
+        self.set(stub, moments);
+        self.set_weight(stub, weight);
+    }
 }
 
 impl Statistics for NodeMoments {

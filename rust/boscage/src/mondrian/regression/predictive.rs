@@ -154,7 +154,7 @@ impl Running {
     }
 
     /// Adds a component that stands for several, whose means have the variance `between`.
-    fn add(&mut self, Component { weight, mean, variance }: Component, between: f64) {
+    pub(super) fn add(&mut self, Component { weight, mean, variance }: Component, between: f64) {
         if weight <= 0.0 {
             return;
         }

@@ -315,7 +315,7 @@ impl MondrianRegressor {
     }
 }
 
-fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
+pub(super) fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {
     validate::check_n_targets(n_rows, targets.len())?;
     validate::check_targets(targets)?;
     // Negative zero is zero.

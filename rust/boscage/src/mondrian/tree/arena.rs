@@ -214,7 +214,7 @@ impl Arena {
         self.skips.of(self.run(node))
     }
 
-    fn run(&self, node: NodeId) -> SkippedRun {
+    pub(super) fn run(&self, node: NodeId) -> SkippedRun {
         if node.is_leaf() {
             self.leaves[node.rank()].run.unwrap_or_default()
         } else {
@@ -222,7 +222,7 @@ impl Arena {
         }
     }
 
-    fn set_run(&mut self, node: NodeId, run: SkippedRun) {
+    pub(super) fn set_run(&mut self, node: NodeId, run: SkippedRun) {
         if node.is_leaf() {
             self.leaves[node.rank()].run = Some(run);
         } else {
@@ -333,6 +333,13 @@ impl Arena {
         id
     }
 
+    /// A leaf that stands for a subtree whose rows are elsewhere.
+    pub(super) fn add_stub(&mut self, run: Option<SkippedRun>, n_rows: usize) -> NodeId {
+        let stub = self.add_leaf(run, std::iter::empty());
+        self.leaves[stub.rank()].n_rows = n_rows as u32;
+        stub
+    }
+
     /// Puts rows into a leaf.
     pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: impl ExactSizeIterator<Item = RowId>) {
         let leaf = &mut self.leaves[leaf.rank()];
@@ -439,8 +446,13 @@ impl Arena {
 
     /// Splits and leaves from the root down, parents first, left before right: the tree as users know it.
     pub(crate) fn preorder(&self) -> Vec<NodeId> {
-        let mut order = Vec::with_capacity(self.n_nodes());
-        let mut stack: Vec<NodeId> = self.root().into_iter().collect();
+        self.preorder_of(self.root())
+    }
+
+    /// The same of a subtree.
+    pub(crate) fn preorder_of(&self, top: Option<NodeId>) -> Vec<NodeId> {
+        let mut order = Vec::with_capacity(if top == self.root() { self.n_nodes() } else { 0 });
+        let mut stack: Vec<NodeId> = top.into_iter().collect();
         while let Some(node) = stack.pop() {
             order.push(node);
             if let NodeKind::Split(left, right) = self.kind(node) {

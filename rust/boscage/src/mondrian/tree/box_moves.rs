@@ -1,4 +1,5 @@
-//! Changes of a box's bounds: they move outwards when rows arrive, and inwards when rows that lay on them leave.
+//! Changes of a box's bounds: they move outwards when rows arrive or boxes are united, and inwards when rows that lay on
+//! them leave.
 
 use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::tree::arena::{Arena, NodeId};
@@ -85,4 +86,14 @@ pub(super) fn retain<S: Scalar>(
         n += usize::from(value != before);
     }
     loose.truncate(n);
+}
+
+/// Extends a box to hold another one.
+pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
+    for (l, &o) in low.iter_mut().zip(other_low) {
+        *l = if o < *l { o } else { *l };
+    }
+    for (h, &o) in high.iter_mut().zip(other_high) {
+        *h = if o > *h { o } else { *h };
+    }
 }

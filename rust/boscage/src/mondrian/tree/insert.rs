@@ -8,7 +8,7 @@
 use crate::control::Control;
 use crate::data::{RowId, RowTargets, Scalar, Table};
 use crate::error::Result;
-use crate::mondrian::process::cut::SkippedCut;
+use crate::mondrian::process::cut::{Cut, SkippedCut};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeLink};
 use crate::mondrian::tree::box_moves::Moved;
@@ -35,6 +35,31 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.refresh_grown(&mut scratch.touched, rows, process);
         self.arena.compact();
         Ok(())
+    }
+
+    /// Draws the subtree of rows of a cell, apart from the rest of the tree, as Algorithms 5.2 and 6.2 draw a block; the cell
+    /// is given by the cuts above it and their sides, from the last cut up to the root's. Returns the subtree's root.
+    ///
+    /// # Errors
+    /// An interrupt: the tree is then unusable.
+    pub(crate) fn grow_apart(
+        &mut self,
+        cell: &[(Cut, bool)],
+        rows: &mut [RowId],
+        process: &Process<'_, S, P::Target>,
+        scratch: &mut Scratch<'_>,
+        control: &Control,
+    ) -> Result<NodeId> {
+        self.arena.reserve_rows(process.targets.targets.len());
+        scratch.begin(rows.len());
+        scratch.cell.place(process.key, cell);
+        let (end, parent) = (rows.len(), Touched::NO_PARENT);
+        let all = Block { link: NodeLink::Root, start: 0, end, depth: 0, side: None, parent };
+        Insertion { tree: self, process, scratch, control, names: None }.build_block(all, rows)?;
+        self.refresh_grown(&mut scratch.touched, rows, process);
+        let root = self.arena.root().expect("a block of rows has a node");
+        self.arena.set(NodeLink::Root, None);
+        Ok(root)
     }
 
     /// Brings statistics and boxes up to date, children before parents.

@@ -13,9 +13,11 @@
 //! - `statistics` is what a posterior keeps at every node.
 //! - `node_boxes` holds the data boxes that predictions need.
 //! - `insert` and `remove` change the tree; `check` tests its invariants.
+//! - `apart` draws subtrees of cells apart from each other, and joins them.
 
+mod apart;
 pub(crate) mod arena;
-mod box_moves;
+pub(crate) mod box_moves;
 mod check;
 pub(crate) mod insert;
 pub(crate) mod node_boxes;

@@ -8,7 +8,7 @@
 
 use crate::data::{RowId, Scalar, Table, fetch};
 use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind};
-use crate::mondrian::tree::box_moves::{BoundMove, Moved, hold_by_each, hold_by_rows, retain};
+use crate::mondrian::tree::box_moves::{BoundMove, Moved, hold_by_each, hold_by_rows, retain, widen};
 
 /// A node of at most so many rows stores no box: its box is read off its rows.
 pub(crate) const SMALL: usize = 16;
@@ -95,6 +95,13 @@ impl<S: Scalar> NodeBoxes<S> {
         }
         let slot = self.claim(arena, node);
         self.read_off(slot, arena, node, table, false);
+    }
+
+    /// Gives a node a box, whatever its rows are.
+    pub(crate) fn give(&mut self, arena: &Arena, node: NodeId, low: &[S], high: &[S]) {
+        let start = 2 * self.claim(arena, node) * self.n_features;
+        self.bounds[start..start + self.n_features].copy_from_slice(low);
+        self.bounds[start + self.n_features..start + 2 * self.n_features].copy_from_slice(high);
     }
 
     /// Recomputes a box; with `note`, records which bounds moved.
@@ -478,14 +485,4 @@ impl NodeBoxes<f32> {
 /// Whether a node whose number of rows changed from `before` to `now` gets or loses its box.
 fn is_due(before: usize, now: usize) -> bool {
     (before > SMALL) != (now > SMALL)
-}
-
-/// Extends a box to hold another one.
-pub(crate) fn widen<S: Scalar>(low: &mut [S], high: &mut [S], other_low: &[S], other_high: &[S]) {
-    for (l, &o) in low.iter_mut().zip(other_low) {
-        *l = if o < *l { o } else { *l };
-    }
-    for (h, &o) in high.iter_mut().zip(other_high) {
-        *h = if o > *h { o } else { *h };
-    }
 }

@@ -73,12 +73,18 @@ impl<'a> Scratch<'a> {
 
     /// Clears the list of touched nodes and begins with one task.
     pub(crate) fn start(&mut self, task: Task) {
-        self.touched.clear();
+        self.begin(task.range().len());
         self.next.clear();
         if !task.is_empty() {
             self.next.push(task);
         }
-        self.make_room(task.range().len());
+    }
+
+    /// Clears the list of touched nodes, and makes room for so many rows.
+    pub(super) fn begin(&mut self, n_rows: usize) {
+        self.touched.clear();
+        self.blocks.clear();
+        self.make_room(n_rows);
     }
 
     /// The tasks of the next depth, if there are any.

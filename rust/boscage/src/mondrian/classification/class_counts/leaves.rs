@@ -182,6 +182,14 @@ impl LeafCounts {
         self.leaf_weights[leaf.rank()] = weight;
     }
 
+    /// Sets what a leaf holds to some tables, in order of class.
+    pub(super) fn set_tables(&mut self, leaf: NodeId, tables: Vec<(Class, Weight)>) {
+        if tables.iter().any(|&(_, table)| table < Weight::ONE) {
+            return self.set_weights(leaf, tables);
+        }
+        self.set_counts(leaf, tables.into_iter().map(|(class, _)| (class, 1)).collect());
+    }
+
     /// Sets what a leaf holds to the classes of some rows (Algorithm 5.3, line 1).
     pub(super) fn set(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, Class>) {
         if !targets.weigh_one(rows) {

@@ -15,6 +15,8 @@ mod seat;
 
 use crate::data::{RowId, RowTargets, Weight, fetch};
 use crate::error::{Error, Result};
+use crate::mondrian::cells::statistics::CellStatistics;
+use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 use leaves::LeafCounts;
@@ -328,6 +330,39 @@ impl Statistics for ClassCounts {
             + self.leaves.bytes()
             + self.parts.capacity() * size_of::<Box<[Part]>>()
             + parts
+    }
+}
+
+/// A split needs the tables of its children (Algorithm 5.3, lines 5 and 6).
+impl CellStatistics for ClassCounts {
+    type Root = Vec<(Class, Weight)>;
+
+    fn summarise(&self, node: NodeId, words: &mut Vec<u64>) {
+        let mut tables = self.table_parts(node);
+        tables.extend(self.classes(node).map(|class| (class, Weight::ONE)));
+        tables.sort_unstable();
+        words.push(tables.len() as u64);
+        for (class, table) in tables {
+            // A part of a table is more than 0, so that 0 can stand for a whole one.
+            let part = if table == Weight::ONE { 0 } else { table.fraction() };
+            words.extend([u64::from(class), part]);
+        }
+    }
+
+    fn read(words: &mut Words<'_>) -> Result<Self::Root> {
+        let tables = (0..words.next()?).map(|_| {
+            let (class, part) = (words.next()? as Class, words.next()?);
+            Ok((class, if part == 0 { Weight::ONE } else { Weight::of_fraction(part) }))
+        });
+        let tables: Result<Vec<_>> = tables.collect();
+        tables.and_then(
+            |tables| if tables.is_empty() { Err(wrong("a cell without classes")) } else { Ok(tables) },
+        )
+    }
+
+    fn set_stub(&mut self, stub: NodeId, tables: Self::Root) {
+        self.leaves.set_tables(stub, tables);
+        self.widen(self.held(stub).last());
     }
 }
 

@@ -167,7 +167,7 @@ impl<R: Real> Messages<R> {
         self.told[node.index()].message
     }
 
-    pub(super) fn told(&self, node: NodeId) -> Told<R> {
+    pub(crate) fn told(&self, node: NodeId) -> Told<R> {
         self.told[node.index()]
     }
 
@@ -260,11 +260,26 @@ impl Messages {
         hyper: &Hyperparameters,
         clocks: &UnitClocks,
     ) -> Self {
-        let leaf = |leaf| leaf_message(tree, moments, leaf, hyper.noise_variance);
+        Self::upward_with(tree, moments, preorder, (hyper, clocks), |_| None)
+    }
+
+    /// The same, where some leaves stand for subtrees that are elsewhere, and their roots' messages and clocks are known.
+    pub(crate) fn upward_with<S: Scalar>(
+        tree: &Tree<S, NodeMoments>,
+        moments: &NodeMoments,
+        preorder: &[NodeId],
+        (hyper, clocks): (&Hyperparameters, &UnitClocks),
+        known: impl Fn(NodeId) -> Option<Told<f64>>,
+    ) -> Self {
+        let own = |leaf| leaf_message(tree, moments, leaf, hyper.noise_variance);
+        let leaf = |leaf| known(leaf).map_or_else(|| own(leaf), |told| told.message);
         let coarse_end = hyper.coarse.clock(clocks.lifetime);
         let clock = |node: NodeId| {
-            let coarse = if node.is_leaf() { coarse_end } else { hyper.coarse.clock(tree.arena.time(node)) };
-            hyper.gamma1 * clocks.of(node) + coarse
+            if node.is_leaf() {
+                return known(node)
+                    .map_or_else(|| hyper.gamma1 * clocks.of(node) + coarse_end, |told| told.clock);
+            }
+            hyper.gamma1 * clocks.of(node) + hyper.coarse.clock(tree.arena.time(node))
         };
         Self::of_leaves(tree, preorder, clock, leaf)
     }

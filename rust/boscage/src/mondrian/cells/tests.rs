@@ -1,0 +1,340 @@
+//! A forest whose cells are shared out is that of one fit, for any plan: digest and predictions, to the bit.
+
+use super::counts::CellCount;
+use super::plan::{CellPlan, RowExtent};
+use super::share::CellShare;
+use super::statistics::CellPosterior;
+use crate::control::Run;
+use crate::data::{Label, Rows};
+use crate::error::{Error, Result};
+use crate::mondrian::classification::cell_votes::ClassifierCells;
+use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
+use crate::mondrian::forest::Batch;
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::regression::cell_components::RegressorCells;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
+use crate::random::keyed::Stream;
+
+const FEATURES: usize = 3;
+
+/// Rows with classes, and perhaps weights.
+struct Data {
+    x: Vec<f64>,
+    codes: Vec<u32>,
+    labels: Vec<Label>,
+    weights: Option<Vec<f64>>,
+}
+
+impl Data {
+    /// Rows of which some coincide, and some lie far outside the ranges; with few classes or with many.
+    fn random(stream: &mut Stream, n_rows: usize) -> Self {
+        let (far, few, n_classes) = (stream.below(3), stream.below(3), [2, 3, 70][stream.below(3)]);
+        let mut x = Vec::new();
+        for _ in 0..n_rows {
+            let scale = if stream.below(20) < far { 40.0 } else { 1.0 };
+            for _ in 0..FEATURES {
+                let value = stream.unit();
+                let value = if few == 0 { (value * 6.0).floor() / 4.0 } else { value };
+                x.push(scale * if few == 1 { f64::from(value as f32) } else { value });
+            }
+        }
+        // Half of the rows have the class of their place, so that some nodes are pure.
+        let code = |row: usize, stream: &mut Stream| {
+            let own = (x[row * FEATURES] * n_classes as f64).abs() as usize % n_classes;
+            (if stream.below(4) == 0 { stream.below(n_classes) } else { own }) as u32
+        };
+        let codes = (0..n_rows).map(|row| code(row, stream)).collect();
+        let labels = (0..n_classes).map(|i| Label::Int(i as i64)).collect();
+        let weights = (stream.below(3) == 0)
+            .then(|| (0..n_rows).map(|_| [0.25, 1.0, 1.0, 3.5][stream.below(4)]).collect());
+        Self { x, codes, labels, weights }
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        Rows::from_f64(&self.x, FEATURES).unwrap()
+    }
+
+    fn some(&self, rows: &[u32]) -> Self {
+        let row = |row: u32| self.x[row as usize * FEATURES..][..FEATURES].to_vec();
+        Self {
+            x: rows.iter().flat_map(|&i| row(i)).collect(),
+            codes: rows.iter().map(|&i| self.codes[i as usize]).collect(),
+            labels: self.labels.clone(),
+            weights: self.weights.as_ref().map(|own| rows.iter().map(|&i| own[i as usize]).collect()),
+        }
+    }
+
+    /// The classes as numbers.
+    fn numbers(&self) -> Vec<f64> {
+        self.codes.iter().map(|&code| f64::from(code)).collect()
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        Batch { rows: self.rows(), ids: None, weights: self.weights.as_deref() }
+    }
+}
+
+fn settings(stream: &mut Stream, seed: u64) -> MondrianSettings {
+    MondrianSettings {
+        n_estimators: 1 + stream.below(4),
+        lifetime: [f64::INFINITY, 3.0][stream.below(2)],
+        min_samples_split: [2, 9, 30][stream.below(3)],
+        predictive: [Predictive::Averaged, Predictive::Realised][stream.below(2)],
+        seed,
+        share: None,
+    }
+}
+
+fn classification() -> ClassificationSettings {
+    ClassificationSettings {
+        discount: 10.0,
+        posterior: ClassPosterior::KneserNey,
+        calibration: Calibration::None,
+    }
+}
+
+fn domain() -> Domain {
+    Domain::new(vec![0.0; FEATURES], vec![1.0; FEATURES], Some(vec![1.0, 0.5, 2.0])).unwrap()
+}
+
+/// A plan of cells that some number of passes over the rows, in parts, have made, and of owners by chance.
+fn plan(stream: &mut Stream, settings: MondrianSettings, data: &Data, n_owners: usize) -> CellPlan {
+    let run = Run::default();
+    let extent = RowExtent::of(&domain(), data.rows()).unwrap();
+    let targets = data.numbers();
+    let least = stream.below(40) as u64;
+    let mut plan = CellPlan::new(settings, domain(), extent).unwrap();
+    for _ in 0..stream.below(4) {
+        let is_cut: Vec<bool> = (0..plan.n_cells()).map(|_| stream.below(4) > 0).collect();
+        plan = plan.refined(&is_cut, 1 + stream.below(5)).unwrap();
+        let middle = stream.below(targets.len());
+        let part =
+            |start, end| plan.count(data.rows().slice(start, end), &targets[start..end], &run).unwrap();
+        let sums: Vec<CellCount> =
+            part(0, middle).into_iter().zip(part(middle, targets.len())).map(|(a, b)| a.and(b)).collect();
+        let (condensed, counts, _) = plan.condensed(&sums, least).unwrap();
+        assert_eq!(counts.len(), condensed.n_cells());
+        assert!(counts.iter().all(|count| count.n_rows > 0));
+        assert_eq!(condensed.count(data.rows(), &targets, &run).unwrap(), counts);
+        plan = condensed;
+    }
+    let owners = (0..plan.n_cells()).map(|_| stream.below(n_owners) as u32).collect();
+    plan.owned(owners).unwrap()
+}
+
+fn shares(plan: &CellPlan, data: &Data, n_owners: usize) -> Vec<ClassifierCells> {
+    let mut n_rows_of = vec![0; data.labels.len()];
+    data.codes.iter().for_each(|&code| n_rows_of[code as usize] += 1);
+    let grow = |(owner, rows): (usize, Vec<u32>)| {
+        let own = data.some(&rows);
+        let targets = ((&own.codes[..], &own.labels[..]), &n_rows_of[..]);
+        let new =
+            ClassifierCells::new(plan.clone(), owner as u32, classification(), own.batch(), targets, &[]);
+        new.and_then(grown)
+    };
+    let by_owner = plan.rows_by_owner(data.rows(), n_owners, &Run::default()).unwrap();
+    by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap()
+}
+
+fn grown<P: CellPosterior>(mut share: CellShare<P>) -> Result<CellShare<P>> {
+    share.grow(&Run::default())?;
+    Ok(share)
+}
+
+fn join<P: CellPosterior>(shares: &mut [CellShare<P>]) {
+    let summaries: Vec<Vec<u64>> = shares.iter().map(CellShare::summaries).collect();
+    let summaries: Vec<&[u64]> = summaries.iter().map(|words| &words[..]).collect();
+    for share in shares {
+        share.join(&summaries, &Run::default()).unwrap();
+    }
+}
+
+fn digest<P: CellPosterior>(plan: &CellPlan, shares: &[CellShare<P>]) -> String {
+    let mut hashes: Vec<_> = shares.iter().map(|share| share.cell_hashes().into_iter()).collect();
+    let of_cells: Vec<_> = plan.owners().iter().map(|&own| hashes[own as usize].next().unwrap()).collect();
+    let rows = shares.iter().flat_map(CellShare::row_hashes).collect();
+    shares[0].digest(rows, &plan.tree_hashes(&of_cells).unwrap())
+}
+
+fn proba(plan: &CellPlan, shares: &[ClassifierCells], test: &Data) -> Vec<f64> {
+    let run = Run::default();
+    let by_owner = plan.rows_by_owner(test.rows(), shares.len(), &run).unwrap();
+    let votes: Vec<Vec<u64>> = (shares.iter().zip(by_owner))
+        .map(
+            |(share, rows)| {
+                if rows.is_empty() { vec![] } else { share.votes(test.some(&rows).rows(), &run).unwrap() }
+            },
+        )
+        .collect();
+    let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
+    shares[0].proba_of_votes(test.rows(), &votes, &run).unwrap()
+}
+
+#[test]
+fn owners_of_cells_have_together_the_forest_of_one_fit() {
+    let (mut n_cells, mut n_stubs) = (0, 0);
+    for seed in 0..400 {
+        let mut stream = Stream::new(seed, 0);
+        let n_rows = 2 + stream.below(300);
+        let data = Data::random(&mut stream, n_rows);
+        let test = Data::random(&mut stream, 60);
+        let settings = settings(&mut stream, seed);
+        let run = Run::default();
+        let targets = (&data.codes[..], &data.labels[..]);
+        let one = MondrianClassifier::fit(
+            settings.clone(),
+            classification(),
+            domain(),
+            data.batch(),
+            targets,
+            &[],
+            &run,
+        );
+        let one = one.unwrap();
+        let n_owners = 1 + stream.below(5);
+        let plan = plan(&mut stream, settings.clone(), &data, n_owners);
+        let steps = plan.steps();
+        let again =
+            CellPlan::of_steps(settings.clone(), domain(), plan.extent(), &steps, plan.owners().to_vec());
+        let plan = again.unwrap();
+        // An owner without rows grows nothing.
+        let by_owner = plan.rows_by_owner(data.rows(), n_owners, &run).unwrap();
+        if by_owner.iter().any(Vec::is_empty) {
+            continue;
+        }
+        let mut shares = shares(&plan, &data, n_owners);
+        assert_eq!(digest(&plan, &shares), one.digest(), "seed {seed}");
+        assert_eq!(
+            shares.iter().map(CellShare::n_pairs).sum::<usize>(),
+            n_rows * settings.n_estimators,
+            "each row once in each tree"
+        );
+        join(&mut shares);
+        assert_eq!(digest(&plan, &shares), one.digest(), "seed {seed}, joined");
+        assert_eq!(shares[0].classes(), one.classes());
+        let expected = one.predict_proba(test.rows(), &run).unwrap();
+        let found = proba(&plan, &shares, &test);
+        assert_eq!(bits(&found), bits(&expected), "seed {seed}");
+        n_cells += plan.n_cells();
+        n_stubs += (n_owners - 1) * plan.n_cells();
+    }
+    assert!(n_cells > 2000 && n_stubs > 3000, "{n_cells} {n_stubs}");
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn owners_of_cells_have_together_the_regressor_of_one_fit() {
+    let (mut n_cells, mut n_stubs) = (0, 0);
+    for seed in 0..400 {
+        let mut stream = Stream::new(seed, 1);
+        let n_rows = 2 + stream.below(300);
+        let data = Data::random(&mut stream, n_rows);
+        let test = Data::random(&mut stream, 60);
+        let (settings, run) = (settings(&mut stream, seed), Run::default());
+        let coarse = [CoarsePrior::NONE, CoarsePrior { variance: 0.4, rate: 0.1 }][stream.below(2)];
+        let hyper =
+            Hyperparameters { mu: 0.5, gamma1: 2.0, gamma2: 0.7, noise_variance: 0.1, delay: 0.0, coarse };
+        let regression = RegressionSettings {
+            posterior: Posterior::Exact,
+            noise: Noise::Global,
+            hyperparameters: Some(hyper),
+            ..RegressionSettings::default()
+        };
+        let targets = data.numbers();
+        let fitted = MondrianRegressor::fit(
+            settings.clone(),
+            regression.clone(),
+            domain(),
+            data.batch(),
+            &targets,
+            &run,
+        );
+        let one = fitted.unwrap();
+        let n_owners = 1 + stream.below(5);
+        let plan = plan(&mut stream, settings, &data, n_owners);
+        let by_owner = plan.rows_by_owner(data.rows(), n_owners, &run).unwrap();
+        if by_owner.iter().any(Vec::is_empty) {
+            continue;
+        }
+        let grow = |(owner, rows): (usize, Vec<u32>)| {
+            let own = data.some(&rows);
+            let (plan, numbers) = (plan.clone(), own.numbers());
+            let new = RegressorCells::new(plan, owner as u32, regression.clone(), own.batch(), &numbers);
+            new.and_then(grown)
+        };
+        let mut shares: Vec<RegressorCells> =
+            by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap();
+        join(&mut shares);
+        assert_eq!(digest(&plan, &shares), one.digest(), "seed {seed}");
+        let of_test = plan.rows_by_owner(test.rows(), n_owners, &run).unwrap();
+        let of_share = |(share, rows): (&RegressorCells, Vec<u32>)| match rows[..] {
+            [] => vec![],
+            _ => share.components(test.some(&rows).rows(), &run).unwrap(),
+        };
+        let lists: Vec<Vec<u64>> = shares.iter().zip(of_test).map(of_share).collect();
+        let lists: Vec<&[u64]> = lists.iter().map(|words| &words[..]).collect();
+        let (mean, variance) = shares[0].moments_of_components(test.rows(), &lists, &run).unwrap();
+        let expected = one.predict(test.rows(), &run).unwrap();
+        assert_eq!((bits(&mean), bits(&variance)), (bits(&expected.0), bits(&expected.1)), "seed {seed}");
+        n_cells += plan.n_cells();
+        n_stubs += (n_owners - 1) * plan.n_cells();
+    }
+    assert!(n_cells > 1500 && n_stubs > 2500, "{n_cells} {n_stubs}");
+}
+
+#[test]
+fn what_is_not_of_the_plan_is_refused() {
+    let mut stream = Stream::new(1, 0);
+    let data = Data::random(&mut stream, 200);
+    let settings = MondrianSettings { n_estimators: 2, ..MondrianSettings::default() };
+    let run = Run::default();
+    let extent = RowExtent::of(&domain(), data.rows()).unwrap();
+    let plan = CellPlan::new(settings.clone(), domain(), extent).unwrap();
+    let is_wrong =
+        |result: Result<CellPlan>| matches!(result, Err(Error::InvalidSetting { .. } | Error::Length { .. }));
+    for steps in [&[1][..], &[0, 0], &[1, 0], &[7], &[]] {
+        let both = [steps.to_vec(), vec![0]];
+        assert!(is_wrong(CellPlan::of_steps(settings.clone(), domain(), extent, &both, vec![0; 2])));
+    }
+    assert!(is_wrong(plan.owned(vec![0])));
+    let of_rows = |n_rows| vec![CellCount { n_rows, least: 0.0, greatest: 1.0 }; 2];
+    assert!(matches!(plan.condensed(&of_rows(1 << 31), 0), Err(Error::TooManyRows { .. })));
+    assert!(matches!(plan.condensed(&of_rows(0), 0), Err(Error::Empty { .. })));
+    let near = RowExtent { level: 0, ..extent };
+    let far = Data { x: vec![30.0; FEATURES], codes: vec![0], labels: vec![Label::Int(0)], weights: None };
+    let small = CellPlan::new(settings, domain(), near).unwrap();
+    let new = |plan: &CellPlan, settings, data: &Data| {
+        let targets = ((&data.codes[..], &data.labels[..]), &vec![1; data.labels.len()][..]);
+        ClassifierCells::new(plan.clone(), 0, settings, data.batch(), targets, &[])
+    };
+    assert!(matches!(new(&small, classification(), &far), Err(Error::InvalidSetting { .. })));
+    let joint = ClassificationSettings {
+        posterior: ClassPosterior::Joint,
+        calibration: Calibration::LeaveOneOut,
+        ..classification()
+    };
+    assert!(matches!(new(&plan, joint, &data), Err(Error::InvalidSetting { .. })));
+    let mut share = new(&plan, classification(), &data).unwrap();
+    assert!(share.join(&[], &run).is_err());
+    assert!(share.first_rows().is_empty() && share.summaries().is_empty());
+    share = grown(share).unwrap();
+    assert!(share.grow(&run).is_err());
+    assert!(share.votes(data.rows(), &run).is_err());
+    let words = share.summaries();
+    for wrong in [&words[1..], &words[..words.len() - 1], &[&words[..], &[0]].concat()] {
+        assert!(share.join(&[wrong], &run).is_err());
+    }
+    share.join(&[&words], &run).unwrap();
+    assert!(share.join(&[&words], &run).is_err());
+    assert_eq!(share.summaries(), words);
+    let votes = share.votes(data.rows(), &run).unwrap();
+    assert!(share.proba_of_votes(data.rows(), &[&votes[1..]], &run).is_err());
+    assert!(share.proba_of_votes(data.rows(), &[&votes], &run).is_ok());
+}

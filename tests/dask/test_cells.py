@@ -1,0 +1,397 @@
+"""A forest whose cells are apart is that of one machine, and workers hold no more than a share."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask.array as da
+import dask.dataframe as dd
+import distributed
+import pandas as pd
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+
+import boscage
+from boscage.dask import (
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    _base,
+    _cell_tasks,
+    _cells,
+)
+from generated import rows_and_numbers, uniform
+
+N_ROWS, N_FEATURES = 400, 3
+TEST_ROWS = 2.0 * uniform(5, 70, N_FEATURES) - 0.5
+HYPER = {"mu": 0.5, "gamma1": 2.0, "gamma2": 0.3, "noise_variance": 0.05}
+
+CLASSES = [
+    boscage.MondrianForestClassifier(
+        5, random_state=1, feature_weights=None, calibration=None, discount=3.0
+    ),
+    boscage.MondrianForestClassifier(
+        3,
+        random_state=2,
+        feature_weights=[1.0, 0.2, 3.0],
+        feature_range=(0.25, 0.5),
+        calibration=None,
+        predictive="realised",
+        min_samples_split=6,
+    ),
+    boscage.MondrianForestClassifier(
+        2, random_state=3, feature_weights=None, calibration=None, lifetime=2.5
+    ),
+]
+NUMBERS = [
+    boscage.MondrianForestRegressor(
+        4,
+        random_state=4,
+        feature_weights=None,
+        posterior="exact",
+        noise="global",
+        hyperparameters=HYPER,
+    ),
+    boscage.MondrianForestRegressor(
+        3,
+        random_state=5,
+        feature_weights=[0.0, 1.0, 2.0],
+        feature_range=(0.25, 0.5),
+        posterior="exact",
+        noise="global",
+        hyperparameters=HYPER | {"coarse_variance": 0.5, "coarse_rate": 0.1},
+        predictive="realised",
+        min_samples_split=5,
+    ),
+]
+
+
+def data(one, dtype=np.float64):
+    """Rows and targets; some labels are rare, and some rows coincide."""
+    x, y = rows_and_numbers(N_ROWS, N_FEATURES, 1, dtype)
+    x[:40] = x[40:80]
+    if isinstance(one, boscage.MondrianForestRegressor):
+        return x, y
+    return x, np.array(["low", "middle", "high", "rare"])[np.digitize(y, [0.2, 0.9, 2.1])]
+
+
+def parted(rng, *arrays):
+    """The same rows as Dask arrays, in random partitions."""
+    n = len(arrays[0])
+    ends = np.sort(rng.choice(np.arange(1, n), int(rng.integers(1, 6)), replace=False))
+    chunks = tuple(np.diff([0, *ends, n]).tolist())
+    return [da.from_array(a, chunks=(chunks, *a.shape[1:])) for a in arrays]
+
+
+def apart(one, client):
+    """The unfitted estimator of the same parameters, whose cells are apart."""
+    is_classifier = isinstance(one, boscage.MondrianForestClassifier)
+    kind = MondrianForestClassifier if is_classifier else MondrianForestRegressor
+    return kind(**one.get_params(), partition="cells", client=client)
+
+
+def predicted(forest, rows):
+    if hasattr(forest, "predict_proba"):
+        return np.asarray(forest.predict_proba(rows))
+    return np.column_stack([np.asarray(part) for part in forest.predict(rows, return_std=True)])
+
+
+def check_same(forest, one, rows=TEST_ROWS, chunks=25):
+    assert forest.digest() == one.digest()
+    found = predicted(forest, da.from_array(rows, chunks=(chunks, N_FEATURES)))
+    assert found.tobytes() == predicted(one, rows).tobytes()
+
+
+@pytest.fixture
+def owners(monkeypatch):
+    """Sets how many owners of cells there are, whatever the number of workers is."""
+    opened = _base.open_cluster
+
+    def set_number(n):
+        def open_cluster(client):
+            client, workers = opened(client)
+            return client, [workers[i % len(workers)] for i in range(n)]
+
+        monkeypatch.setattr(_base, "open_cluster", open_cluster)
+
+    return set_number
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("one", [*CLASSES, *NUMBERS], ids=range(5))
+def test_any_owners_partitions_and_orders_give_the_forest_of_one_machine(client, owners, one, seed):
+    one, rng = clone(one), np.random.default_rng([seed, one.random_state])
+    n_owners = int(rng.integers(1, 7))
+    owners(n_owners)
+    x, y = data(one, [np.float64, np.float32][seed % 2])
+    if seed == 2:
+        x[::50] *= 30.0  # far outside of the range
+    one.fit(x, y)
+    order = rng.permutation(N_ROWS)
+    forest = apart(one, client).fit(*parted(rng, x[order], y[order]))
+    assert len(forest.workers_) == n_owners
+    check_same(forest, one)
+    held = forest._fitted.ask(_cell_tasks.held)
+    n_pairs = N_ROWS * one.n_estimators
+    assert sum(pairs for _, pairs in held) == n_pairs
+    if one.lifetime == np.inf:
+        # Cells are cut as long as they have more rows than this, unless rows coincide.
+        most = max(-(-N_ROWS // (4 * n_owners)), 16, 2)
+        assert max(pairs for _, pairs in held) <= n_pairs / n_owners + most
+    collected = forest.collect()
+    assert type(collected) is type(one)
+    again = clone(one).fit(x[order], y[order])
+    assert collected.digest() == again.digest()
+    assert np.array_equal(collected._model.rows(), again._model.rows())
+    assert predicted(collected, TEST_ROWS).tobytes() == predicted(one, TEST_ROWS).tobytes()
+
+
+@pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[0]], ids=["classes", "numbers"])
+def test_weights_of_rows(client, owners, one):
+    owners(3)
+    one, rng = clone(one), np.random.default_rng(7)
+    x, y = data(one)
+    # Some partitions may have rows of weight 0 alone.
+    weights = np.where(np.arange(N_ROWS) < 90, 0.0, rng.gamma(0.7, size=N_ROWS) + 0.01)
+    one.fit(x, y, weights)
+    X, Y, W = (da.from_array(a, chunks=(80, -1)[: a.ndim]) for a in (x, y, weights))
+    forest = apart(one, client).fit(X, Y, W)
+    check_same(forest, one)
+    assert forest.collect().digest() == one.digest()
+    assert forest.n_rows_ == one.n_rows_ == N_ROWS - 90
+
+
+@pytest.mark.parametrize("one", [CLASSES[1], NUMBERS[1]], ids=["classes", "numbers"])
+def test_partitions_may_be_empty_or_sparse(client, owners, one):
+    owners(4)
+    one = clone(one)
+    x, y = data(one)
+    x[x < np.median(x)] = 0.0
+    kept = np.arange(N_ROWS) >= 120
+    one.fit(x[kept], y[kept])
+    rows, targets, stay = (da.from_array(a, chunks=(60, -1)[: a.ndim]) for a in (x, y, kept))
+    forest = apart(one, client).fit(rows[stay], targets[stay])
+    assert forest.digest() == one.digest()
+    assert predicted(forest, rows[stay]).tobytes() == predicted(one, x[kept]).tobytes()
+    sparse = rows.map_blocks(csr_matrix)
+    forest = apart(one, client).fit(sparse, targets)
+    assert forest.digest() == one.fit(x, y).digest()
+    assert predicted(forest, sparse).tobytes() == predicted(one, x).tobytes()
+
+
+def test_data_frames_and_files(client, owners, tmp_path):
+    owners(3)
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    table = pd.DataFrame({"a": x[:, 0].astype(np.float32), "b": x[:, 1], "c": x[:, 2]})
+    one.fit(table, y)
+    frame = dd.from_pandas(table.assign(target=y), npartitions=3, sort=False)
+    forest = apart(one, client).fit(frame[["a", "b", "c"]], frame["target"])
+    assert forest.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert forest.classes_.tolist() == one.classes_.tolist()
+    assert forest.discount_ == one.discount_
+    assert np.array_equal(forest.feature_weights_, one.feature_weights_)
+    assert forest.categories_ is None
+    labels = forest.predict(frame[["a", "b", "c"]]).compute()
+    assert np.array_equal(labels, one.predict(table))
+    forest.save(tmp_path / "forest.boscage")
+    one.save(tmp_path / "one.boscage")
+    assert (tmp_path / "forest.boscage").read_bytes() == (tmp_path / "one.boscage").read_bytes()
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 2.0], [False, True], ["a", "bcd"]], ids=str)
+def test_labels_of_any_type(client, labels):
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    y = np.where(y == "low", labels[0], labels[1])
+    one.fit(x, y)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(3), x, y))
+    check_same(forest, one)
+    assert forest.classes_.dtype == one.classes_.dtype
+    assert forest.classes_.tolist() == one.classes_.tolist()
+
+
+def test_rates_and_maps_that_one_machine_has_learned(client, owners):
+    owners(3)
+    x, y = data(CLASSES[0])
+    x[:, 2] = np.exp(20.0 * x[:, 2])  # heavy tails, which maps are for
+    learned = boscage.MondrianForestClassifier(3, random_state=0).fit(x[::2], y[::2])
+    maps = learned.feature_maps_
+    one = boscage.MondrianForestClassifier(
+        3,
+        random_state=1,
+        feature_weights=learned.feature_weights_,
+        feature_maps=maps,
+        feature_range=(x[::2].min(axis=0), x[::2].max(axis=0)),
+        calibration=None,
+    ).fit(x, y)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(2), x, y))
+    assert forest.digest() == one.digest()
+    rows = da.from_array(x, chunks=(90, 3))
+    assert predicted(forest, rows).tobytes() == predicted(one, x).tobytes()
+    assert forest.collect().digest() == one.digest()
+
+
+def test_hyperparameters_are_those_that_were_given(client):
+    one = clone(NUMBERS[1])
+    x, y = data(one)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
+    assert forest.hyperparameters_ == one.fit(x, y).hyperparameters_
+
+
+@pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[0]], ids=["classes", "numbers"])
+def test_a_share_that_moves_is_the_same_share(client, one):
+    x, y = data(one, np.float32)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
+    share = forest._fitted.shares[1].result()
+    twin = pickle.loads(pickle.dumps(share))
+    assert _cell_tasks.hashes(twin) == _cell_tasks.hashes(share)
+    plan = pickle.loads(pickle.dumps(forest._fitted.plan))
+    own = TEST_ROWS[plan.rows_by_owner(TEST_ROWS, 2)[1]]
+    assert len(own)
+    assert np.array_equal(twin.lists(own), share.lists(own))
+    # It may be asked to join its trees twice, and for its summary afterwards.
+    assert np.array_equal(_cell_tasks.summaries(share), _cell_tasks.summaries(twin))
+    assert _cell_tasks.joined(share, []) is share
+
+
+def test_rows_that_hardly_differ_stay_together(client, owners):
+    """Cuts never part rows that coincide: their cell may be too large; the forest is the same."""
+    owners(4)
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    x[100:300] = x[100]
+    one.fit(x, y)
+    check_same(apart(one, client).fit(*parted(np.random.default_rng(1), x, y)), one)
+    x[:] = x[0]
+    check_same(apart(one, client).fit(*parted(np.random.default_rng(1), x, y)), one.fit(x, y))
+
+
+def test_one_row_and_one_class(client, owners):
+    owners(3)
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    for rows in (slice(0, 1), slice(0, 2), y == "low"):
+        one.fit(x[rows], y[rows])
+        forest = apart(one, client)
+        forest.fit(da.from_array(x[rows], chunks=(50, 3)), da.from_array(y[rows], chunks=50))
+        check_same(forest, one)
+
+
+def test_large_cells_go_first_to_whoever_has_least():
+    n_rows = np.array([5, 1, 9, 4, 4, 1], np.uint64)
+    owners = _cells.shared_out(n_rows, 3)
+    assert sorted(np.bincount(owners, weights=n_rows).tolist()) == [7.0, 8.0, 9.0]
+    assert _cells.shared_out(n_rows[:2], 5) == [0, 1]
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "params", "message"),
+    [
+        (CLASSES[0], {"feature_weights": "learned"}, "feature_weights='learned': give None or wei"),
+        (CLASSES[0], {"discount": "loo"}, "discount='loo': give a number"),
+        (
+            CLASSES[0],
+            {"calibration": "loo"},
+            "calibration='loo': .*; set calibration=None, or choo",
+        ),
+        (
+            CLASSES[0],
+            {"class_weight": "balanced"},
+            "class_weight='balanced': multiply .*; set class_weight=None",
+        ),
+        (CLASSES[0], {"window_size": 5}, "window_size=5: .*; set window_size=None"),
+        (NUMBERS[0], {"hyperparameters": "loo"}, "hyperparameters='loo': give a dictionary"),
+        (NUMBERS[0], {"posterior": "joint"}, "posterior='joint': .*; set posterior='exact'"),
+        (NUMBERS[0], {"noise": "local"}, "noise='local': .*; set noise='global'"),
+    ],
+)
+def test_what_is_not_offered_is_refused_before_anything_travels(client, one, params, message):
+    forest = apart(clone(one).set_params(**params), client)
+    x, y = data(one)
+    travelled = []
+
+    def seen(block):
+        travelled.append(block)
+        return block
+
+    X = da.from_array(x, chunks=(100, 3)).map_blocks(seen, meta=np.empty((0, 3)))
+    with pytest.raises(ValueError, match=f"partition='cells' does not offer {message}"):
+        forest.fit(X, da.from_array(y, chunks=100))
+    assert not travelled
+    assert not hasattr(forest, "_fitted")
+
+
+def test_updates_and_ids_are_refused(client):
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    X, Y = parted(np.random.default_rng(0), x, y)
+    forest = apart(one, client)
+    with pytest.raises(ValueError, match="partition='cells' does not offer ids"):
+        forest.fit(X, Y, ids=da.arange(N_ROWS, chunks=X.chunks[0]))
+    with pytest.raises(ValueError, match="partition='cells' does not add rows: fit all rows"):
+        forest.partial_fit(X, Y)
+    forest.fit(X, Y)
+    before = forest.digest()
+    with pytest.raises(ValueError, match="partition='cells' does not forget rows"):
+        forest.forget([0])
+    with pytest.raises(ValueError, match="does not add rows"):
+        forest.set_params(partition="trees").partial_fit(X, Y)
+    assert forest.digest() == before
+
+
+def test_bad_rows_are_refused_by_partition_and_row(client):
+    one = clone(CLASSES[0])
+    x, y = data(one)
+    forest = apart(one, client)
+    Y = da.from_array(y, chunks=100)
+    wrong = x.copy()
+    wrong[211, 1] = np.nan
+    row = "partition 2: row 11, feature 1 of X is "
+    message = row + r"missing \(NaN\)"
+    with pytest.raises(ValueError, match=message):
+        forest.fit(da.from_array(wrong, chunks=(100, 3)), Y)
+    frame = pd.DataFrame({"a": x[:, 0], "b": pd.Categorical(["u", "v"] * (N_ROWS // 2))})
+    frame = dd.from_pandas(frame, npartitions=2, sort=False)
+    targets = dd.from_pandas(pd.Series(y), npartitions=2, sort=False)
+    with pytest.raises(ValueError, match=r"partition \d: feature 1 is a category"):
+        forest.fit(frame, targets)
+    wrong[211, 1] = 1e300
+    with pytest.raises(ValueError, match=row + "10*: more than"):
+        forest.set_params(feature_range=(0.0, 1.0)).fit(da.from_array(wrong, chunks=(100, 3)), Y)
+    forest.fit(da.from_array(x, chunks=(100, 3)), Y)
+    wrong[211, 1] = np.nan
+    with pytest.raises(ValueError, match=message):
+        forest.predict_proba(da.from_array(wrong, chunks=(100, 3))).compute()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[0]], ids=["classes", "numbers"])
+def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
+    """Once while trees grow, and once when all is fitted."""
+    one = clone(one)
+    x, y = data(one)
+    one.fit(x, y)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = client.run(os.getpid)
+        client.run(
+            lambda: setattr(_cell_tasks, "check_version", lambda _: os.kill(os.getpid(), 9)),
+            workers=[max(pids)],
+        )
+        forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
+        assert client.run(os.getpid) != pids
+        check_same(forest, one)
+        pids = client.run(os.getpid)
+        os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
+        check_same(forest, one)
