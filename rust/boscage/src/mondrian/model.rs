@@ -300,7 +300,7 @@ impl<P: NodePosterior> MondrianForest<P> {
         self.digest_with(&self.row_hashes(), trees)
     }
 
-    fn row_hashes(&self) -> RowHashes {
+    pub(super) fn row_hashes(&self) -> RowHashes {
         RowHashes::new(&self.forest, |target| self.posterior.target_bytes(target))
     }
 

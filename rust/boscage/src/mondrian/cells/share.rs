@@ -7,7 +7,7 @@ use crate::mondrian::cells::plan::{CellPlan, RowExtent};
 use crate::mondrian::cells::statistics::{CellPosterior, CellStatistics, N_TOLD};
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::cells::top::Below;
-use crate::mondrian::forest::digest::{Hash, RowHashes, digest_of_rows, hash_subtrees};
+use crate::mondrian::forest::digest::{Hash, digest_of_rows, hash_subtrees};
 use crate::mondrian::forest::storage::{Applied, Storage, with_storage};
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior, Target};
@@ -144,7 +144,7 @@ impl<P: CellPosterior> CellShare<P> {
     /// The hashes of this owner's subtrees, in order.
     #[must_use]
     pub fn cell_hashes(&self) -> Vec<Hash> {
-        let hashes = self.all_row_hashes();
+        let hashes = self.model.row_hashes();
         self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
                 let of_tree = |(tree, roots): (_, &Vec<NodeId>)| hash_subtrees(tree, roots, &hashes);
@@ -156,7 +156,7 @@ impl<P: CellPosterior> CellShare<P> {
     /// The hashes of the rows of [`first_rows`](Self::first_rows).
     #[must_use]
     pub fn row_hashes(&self) -> Vec<Hash> {
-        let hashes = self.all_row_hashes();
+        let hashes = self.model.row_hashes();
         self.first_rows().into_iter().map(|row| hashes.of(row)).collect()
     }
 
@@ -283,10 +283,6 @@ impl<P: CellPosterior> CellShare<P> {
         };
         let found = format!("one at the stage {:?}", self.stage);
         Err(Error::InvalidSetting { name: "the share of cells", expected, found })
-    }
-
-    fn all_row_hashes(&self) -> RowHashes {
-        RowHashes::new(&self.model.forest, |target| self.model.posterior.target_bytes(target))
     }
 }
 
