@@ -105,9 +105,10 @@ def fit_posterior(
             "expected all three or none to be Dask collections"
         )
     else:
-        # To all workers: each needs it, and with a worker that is lost its copy is lost.
-        held = [(X, y, None, sample_weight)]
-        [table] = client.scatter(held, hash=False, broadcast=True)
+        # A task: Dask makes what a task gave anew when a worker is lost, and scattered rows not.
+        # All chains share the rows, so Dask's warning of large graphs would be of the rows.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
+            table = client.submit(tuple, (X, y, None, sample_weight), pure=False)
     more = {"version": _shares.VERSION, "pure": False, "allow_other_workers": True}
     # Dealt out: left to itself, Dask may put short chains where the rows are, one after the other.
     parts = [
