@@ -42,7 +42,7 @@ pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, Categories, ClassPosterior, ClassificationSettings,
     CoarsePrior, Component, Domain, ExportedTree, ExtraTreesRates, FeatureMap, HyperparameterRule,
-    Hyperparameters, MAX_KNOTS, MAX_LEVEL, MondrianClassifier, MondrianForest, MondrianRegressor,
+    Hyperparameters, JointKernel, MAX_KNOTS, MAX_LEVEL, MAX_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor,
     MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, Substitute, SubstituteTerm,
     TargetKind, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
 };

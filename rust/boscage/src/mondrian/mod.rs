@@ -41,5 +41,7 @@ pub use process::substitute::{Substitute, SubstituteTerm};
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;
-pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};
+pub use regression::settings::{
+    HyperparameterRule, JointKernel, MAX_LIMIT_ROWS, Noise, Posterior, RegressionSettings, Trend,
+};
 pub use regression::trend::TrendPart;

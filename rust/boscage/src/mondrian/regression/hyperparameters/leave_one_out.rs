@@ -21,6 +21,7 @@ use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
 use crate::mondrian::regression::hyperparameters::trial::{Clocks, LeftOut, Trial};
 use crate::mondrian::regression::joint::Standard;
+use crate::mondrian::regression::joint::equations::Limit;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise::PRIOR;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -97,7 +98,8 @@ pub(crate) fn maximise<S: Scalar>(
     let joint = match settings.posterior {
         Posterior::Joint => {
             let standard = Standard::new(&heuristic);
-            Some(trial.joint(standard, line, |point| at(&standard.hyper, fixed, point))?)
+            let limit = Limit::of(settings, forest, storage, &trial.order);
+            Some(trial.joint(standard, line, limit.as_ref(), |point| at(&standard.hyper, fixed, point))?)
         }
         Posterior::Exact | Posterior::Fast => None,
     };
