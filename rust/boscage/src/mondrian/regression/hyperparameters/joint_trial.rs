@@ -61,12 +61,31 @@ impl<S: Scalar> Trial<'_, S> {
         let few = Trees::new(few, &self.order, lifetime, self.run)?;
         let evaluate = |point: [i32; 2]| {
             let hyper = at(point);
-            let errors = errors(&few, hyper)?;
+            let errors = match (std::env::var("CLIMB").is_ok(), limit) {
+                (true, Some(limit)) => {
+                    let system = limit.system(weights.as_deref(), &hyper, self.run)?;
+                    match self.chosen.n_parts {
+                        1 => self.errors_of_limit::<1>(&system, &targets),
+                        2 => self.errors_of_limit::<2>(&system, &targets),
+                        3 | 4 => self.errors_of_limit::<4>(&system, &targets),
+                        _ => self.errors_of_limit::<PARTS>(&system, &targets),
+                    }?
+                }
+                _ => errors(&few, hyper)?,
+            };
             let square = |(error, weight): (&f64, &f64)| weight * error * error / errors.len() as f64;
             let square = errors.iter().zip(&self.weights).map(square).sum::<f64>();
-            Ok((-0.5 * square.ln(), hyper))
+            let size = |(error, weight): (&f64, &f64)| weight * error.abs() / errors.len() as f64;
+            let size = errors.iter().zip(&self.weights).map(size).sum::<f64>();
+            let score = match std::env::var("CRIT").as_deref() {
+                Ok("1") => -0.25 * square.ln() - 0.5 * size.ln(),
+                Ok("2") => -size.ln(),
+                _ => -0.5 * square.ln(),
+            };
+            Ok((score, hyper))
         };
-        let (_, hyper) = climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?;
+        let (score, hyper) = climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?;
+        if std::env::var("SHOW").is_ok() { eprintln!("joint {score:.4} gamma2 {:.4} noise {:.5} n {}", hyper.gamma2, hyper.noise_variance / hyper.gamma1, self.order.len()); }
         let errors = match limit {
             None => errors(&Trees::new(self.trees, &self.order, lifetime, self.run)?, hyper)?,
             Some(limit) => {

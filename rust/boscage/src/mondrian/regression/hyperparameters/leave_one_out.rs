@@ -139,7 +139,8 @@ fn at(heuristic: &Hyperparameters, fixed: bool, [share, gamma2]: [i32; 2]) -> Hy
         let gamma1 = heuristic.gamma1 * f64::from(-share).exp2();
         return Hyperparameters { gamma1, gamma2, ..*heuristic };
     }
-    let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
+    let least = std::env::var("LEAST").ok().and_then(|l| l.parse().ok()).unwrap_or(LEAST_NOISE);
+    let share = (START.0 * f64::from(share).exp2()).max(least);
     Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..*heuristic }
 }
 
