@@ -539,6 +539,7 @@ class MondrianRegressor(_MondrianForest):
         trend: str | None = None,
         trend_features: list[int] | None = None,
         trend_variance: float | None = None,
+        joint_kernel: str = "auto",
         share: tuple[int, int] | None = None,
     ) -> Self: ...
     def fit(
@@ -596,6 +597,8 @@ class MondrianRegressor(_MondrianForest):
     def given_hyperparameters(self) -> dict[str, float] | None: ...
     @property
     def trend(self) -> str | None: ...
+    @property
+    def joint_kernel(self) -> str: ...
     @property
     def trend_features(self) -> list[int] | None: ...
     def trend_coefficients(

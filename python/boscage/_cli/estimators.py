@@ -272,6 +272,12 @@ MODELS: dict[str, Model] = {
                 _POSITIVE,
                 only=REGRESSION,
             ),
+            _word(
+                "joint_kernel",
+                "trees that joint adds up: the forest's, infinitely many, or these up to 5,000 rows",
+                *("auto", "trees", "limit"),
+                only=REGRESSION,
+            ),
             Option(
                 "prior_scale",
                 "SCALE",

@@ -30,6 +30,7 @@ class RegressionForest(MondrianForest):
     noise_variance: float | None
     prior_scale: float | None
     trend: Literal["auto", "linear"] | Sequence[int] | None
+    joint_kernel: Literal["auto", "trees", "limit"]
 
     def _settings(self) -> dict[str, Any]:
         noise_variance = self.noise_variance
@@ -49,6 +50,7 @@ class RegressionForest(MondrianForest):
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
             **self._trend(),
+            "joint_kernel": self._joint_kernel(),
         }
         if isinstance(self.hyperparameters, Mapping):
             if noise_variance is not None:
@@ -61,6 +63,20 @@ class RegressionForest(MondrianForest):
                 "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             )
         return settings
+
+    def _joint_kernel(self) -> str:
+        kernel = _validation.check_choice(
+            "joint_kernel", self.joint_kernel, ("auto", "trees", "limit")
+        )
+        if kernel == "limit":
+            needed = {"posterior": "joint", "predictive": "averaged"}
+            for name, value in needed.items():
+                if getattr(self, name) != value:
+                    raise ValueError(
+                        f"joint_kernel='limit' needs {name}={value!r} (found "
+                        f"{getattr(self, name)!r}); leave it at 'auto'"
+                    )
+        return kernel
 
     def _trend(self) -> dict[str, Any]:
         """Settings of the trend before anything is chosen."""
@@ -129,6 +145,8 @@ class RegressionForest(MondrianForest):
             # The fast posterior has none, and takes only the default.
             "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
             "trend": model.trend if model.trend_features is None else model.trend_features,
+            # Only the joint posterior has one, and others take the default.
+            "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
         }
 
     def _metadata(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def choose_trend(
     row_weights = None if sample_weight is None else sample_weight[chosen]
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
         return []
-    trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global"}
+    trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global", "joint_kernel": "trees"}
     trial["n_estimators"] = min(TREES, settings["n_estimators"])
     if trial.get("hyperparameters") == "loo":
         # Much faster; which of two forests is better hardly changes.

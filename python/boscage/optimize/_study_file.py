@@ -31,6 +31,7 @@ _KEPT = (
     "prior_scale",
     "predictive",
     "trend",
+    "joint_kernel",
 )
 
 

@@ -91,7 +91,7 @@ forest_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None, share=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None, joint_kernel="auto", share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -112,6 +112,7 @@ impl MondrianRegressor {
         trend: Option<&str>,
         trend_features: Option<Vec<usize>>,
         trend_variance: Option<f64>,
+        joint_kernel: &str,
         share: Option<(usize, usize)>,
     ) -> PyResult<Self> {
         let predictive = self::predictive(predictive)?;
@@ -145,6 +146,7 @@ impl MondrianRegressor {
             prior_scale,
             trend: settings::trend(trend)?
                 .then_some(Trend { features: trend_features, variance: trend_variance }),
+            joint_kernel: settings::joint_kernel(joint_kernel)?,
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })
@@ -321,6 +323,12 @@ impl MondrianRegressor {
     #[getter]
     fn trend(&self) -> Option<&'static str> {
         self.regression.trend.as_ref().map(|_| settings::LINEAR)
+    }
+
+    /// The covariance of the joint posterior.
+    #[getter]
+    fn joint_kernel(&self) -> &'static str {
+        settings::joint_kernel_name(self.regression.joint_kernel)
     }
 
     /// The features that the trend has; none stands for all.

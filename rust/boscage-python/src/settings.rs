@@ -1,6 +1,8 @@
 //! Options by name, and the domain from its Python arguments.
 
-use boscage::{Calibration, ClassPosterior, Domain, HyperparameterRule, Noise, Posterior, Predictive, Rows};
+use boscage::{
+    Calibration, ClassPosterior, Domain, HyperparameterRule, JointKernel, Noise, Posterior, Predictive, Rows,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -78,6 +80,17 @@ pub(crate) fn noise(value: &str) -> PyResult<Noise> {
 
 pub(crate) fn noise_name(value: Noise) -> &'static str {
     NOISE[value as usize].0
+}
+
+const JOINT_KERNEL: [(&str, JointKernel); 3] =
+    [("trees", JointKernel::Trees), ("limit", JointKernel::Limit), ("auto", JointKernel::Auto)];
+
+pub(crate) fn joint_kernel(value: &str) -> PyResult<JointKernel> {
+    option("joint_kernel", value, &JOINT_KERNEL)
+}
+
+pub(crate) fn joint_kernel_name(value: JointKernel) -> &'static str {
+    JOINT_KERNEL[value as usize].0
 }
 
 /// The trees of a share: the first, and the one after the last.

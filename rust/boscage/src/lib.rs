@@ -42,9 +42,9 @@ pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, Categories, CellCount, CellPlan, CellShare,
     ClassPosterior, ClassificationSettings, ClassifierCells, CoarsePrior, Component, Domain, ExportedTree,
-    ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters, MAX_KNOTS, MAX_LEVEL,
-    MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
-    Rates, RegressionSettings, RegressorCells, RowExtent, Substitute, SubstituteTerm, TargetKind, Trend,
-    TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
+    ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters, JointKernel, MAX_KNOTS, MAX_LEVEL,
+    MAX_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
+    Posterior, Predictive, Rates, RegressionSettings, RegressorCells, RowExtent, Substitute, SubstituteTerm,
+    TargetKind, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

@@ -37,8 +37,10 @@ pub(crate) const TREE_CATEGORIES: u32 = 10;
 pub(crate) const TREE_WEIGHTS: u32 = 11;
 /// Version 8, with the weights of rows after their features.
 pub(crate) const ROW_WEIGHTS: u32 = 12;
+/// Version 12, with a flag before the weights of rows, and a regressor's joint kernel after its trend.
+pub(crate) const JOINT_KERNEL: u32 = 13;
 /// The newest version.
-pub(crate) const NEWEST: u32 = ROW_WEIGHTS;
+pub(crate) const NEWEST: u32 = JOINT_KERNEL;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

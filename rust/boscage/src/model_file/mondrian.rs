@@ -1,8 +1,8 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
 use super::format::{
-    CATEGORIES, ITEM, JOINT_CLASSES, MAPS, PLAIN, PRIOR, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND,
-    Writer,
+    CATEGORIES, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, Place, ROW_WEIGHTS, Reader,
+    SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::Scalar;
@@ -20,7 +20,7 @@ use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{
-    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
+    HyperparameterRule, JointKernel, Noise, Posterior, RegressionSettings, Trend,
 };
 use crate::mondrian::tree::statistics::Statistics;
 use crate::validate::{ROW_WEIGHT, check_row_weights};
@@ -55,10 +55,11 @@ pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
     let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
-    let of_settings = match (&settings.trend, beyond) {
-        (Some(_), _) => TREND,
-        (None, true) => PRIOR,
-        (None, false) => PLAIN,
+    let of_settings = match (settings.joint_kernel, &settings.trend, beyond) {
+        (JointKernel::Limit | JointKernel::Auto, ..) => JOINT_KERNEL,
+        (JointKernel::Trees, Some(_), _) => TREND,
+        (JointKernel::Trees, None, true) => PRIOR,
+        (JointKernel::Trees, None, false) => PLAIN,
     };
     of_settings.max(version(model))
 }
@@ -136,6 +137,9 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
         });
         writer.list(trend.variance.as_slice(), |writer, value| writer.f64(*value));
     }
+    if version >= JOINT_KERNEL {
+        writer.u8(settings.joint_kernel as u8);
+    }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
         writer.f64(y);
@@ -197,7 +201,21 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
         let variance = read_optional(reader, "trend_variance")?;
         Some(Trend { features: (!features.is_empty()).then_some(features), variance })
     };
-    Ok(RegressionSettings { posterior, rule, noise, hyperparameters, noise_variance, prior_scale, trend })
+    let joint_kernel = if reader.version < JOINT_KERNEL {
+        JointKernel::Trees
+    } else {
+        reader.choice("joint_kernel", &[JointKernel::Trees, JointKernel::Limit, JointKernel::Auto])?
+    };
+    Ok(RegressionSettings {
+        posterior,
+        rule,
+        noise,
+        hyperparameters,
+        noise_variance,
+        prior_scale,
+        trend,
+        joint_kernel,
+    })
 }
 
 /// A number, or none.
@@ -258,7 +276,11 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     for value in values() {
         if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
     }
-    for weight in forest.weights_by_arrival().into_iter().flatten() {
+    let weights = forest.weights_by_arrival();
+    if version >= JOINT_KERNEL {
+        writer.u8(u8::from(weights.is_some()));
+    }
+    for weight in weights.into_iter().flatten() {
         writer.f64(weight);
     }
 }
@@ -345,7 +367,7 @@ impl StoredForest {
 }
 
 fn read_row_weights(reader: &mut Reader<'_>, n_rows: usize) -> Result<Option<Vec<f64>>> {
-    if reader.version < ROW_WEIGHTS {
+    if reader.version < ROW_WEIGHTS || (reader.version >= JOINT_KERNEL && !reader.flag("has_weights")?) {
         return Ok(None);
     }
     let weights = reader.list_of("sample_weight", n_rows, |reader| {

@@ -48,5 +48,7 @@ pub use regression::cell_components::RegressorCells;
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;
-pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};
+pub use regression::settings::{
+    HyperparameterRule, JointKernel, MAX_LIMIT_ROWS, Noise, Posterior, RegressionSettings, Trend,
+};
 pub use regression::trend::TrendPart;

@@ -57,7 +57,7 @@ impl System<'_> {
         n_columns: usize,
         tolerance: f64,
     ) -> Result<Vec<f64>> {
-        let heaviest = self.roots.iter().flatten().fold(1.0, |most: f64, root| most.max(root * root));
+        let heaviest = self.noise.roots.iter().flatten().fold(1.0, |most: f64, root| most.max(root * root));
         let solve = if heaviest > HEAVY { Self::solve_block::<f64> } else { Self::solve_block::<f32> };
         self.scale_rows(values.chunks_exact_mut(n_columns));
         let mut weights = vec![0.0; values.len()];
@@ -76,7 +76,7 @@ impl System<'_> {
 
     /// Multiplies the numbers of every row by the root of its weight.
     fn scale_rows<'a>(&self, rows: impl Iterator<Item = &'a mut [f64]>) {
-        for (row, root) in rows.zip(self.roots.as_deref().unwrap_or_default()) {
+        for (row, root) in rows.zip(self.noise.roots.as_deref().unwrap_or_default()) {
             for number in row {
                 *number *= root;
             }
@@ -130,7 +130,7 @@ impl System<'_> {
         let noise: Vec<[T; LANES]> = (0..self.trees.n_rows).map(|_| noise()).collect();
         let mut columns = vec![[T::default(); LANES]; self.trees.n_rows];
         self.trees.passes[0].add_product(spans, &noise, &mut columns, &mut Vec::new());
-        self.scale(&mut columns, |root| root);
+        self.noise.scale(&mut columns, |root| root);
         columns
     }
 
@@ -147,17 +147,17 @@ impl System<'_> {
         let rows = parts.iter().flat_map(|part| part.direction.chunks_exact(part.width));
         let lanes = |row: &[f64]| std::array::from_fn(|lane| T::nearest(row[first + lane]));
         let mut directions: Vec<[T; LANES]> = rows.map(lanes).collect();
-        self.scale(&mut directions, |root| root);
+        self.noise.scale(&mut directions, |root| root);
         let mut product = self.over_trees(|i, product, buffer| {
             self.trees.passes[i].add_product(&spans[i], &directions, product, buffer);
         })?;
-        self.scale(&mut product, |root| root);
+        self.noise.scale(&mut product, |root| root);
         let rows = parts.iter_mut().flat_map(|part| {
             part.image.chunks_exact_mut(part.width).zip(part.direction.chunks_exact(part.width))
         });
         for ((image, direction), product) in rows.zip(&product) {
             for (lane, product) in product.iter().enumerate() {
-                image[first + lane] = product + self.noise_variance * direction[first + lane];
+                image[first + lane] = product + self.noise.variance * direction[first + lane];
             }
         }
         Ok(())

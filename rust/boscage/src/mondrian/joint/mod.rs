@@ -11,16 +11,16 @@
 //! I) a = y`.
 //!
 //! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients
-//! (Hestenes and Stiefel 1952) solve the system with some dozens of such products. They solve `L` systems at
+//! (`conjugate_gradients`) solve the system with some dozens of such products. They solve `L` systems at
 //! once, whose numbers lie side by side in memory. Many right-hand sides of one system are solved in a block
 //! (`block`), with fewer products for all of them. Rows are numbered in a canonical order (`row_order`), so that
 //! sums do not depend on the order of arrival.
 //!
-//! With weights `W` of the rows, the noise of a row of weight `w` has the variance `s^2 / w`, as the mean of `w` rows has. The
-//! system is then solved for `b = W^-1/2 a`: `(W^1/2 K W^1/2 + s^2 I) b = W^1/2 y` is as well conditioned as that of rows
-//! without weights.
+//! With infinitely many trees, `K` is known in closed form (`limit`).
 
 mod block;
+mod conjugate_gradients;
+pub(crate) mod limit;
 mod means;
 mod passes;
 pub(crate) mod row_order;
@@ -33,6 +33,7 @@ use crate::error::Result;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
+use conjugate_gradients::Noise;
 use passes::{Number, Passes, add};
 use row_order::places_in;
 
@@ -41,7 +42,6 @@ pub(crate) use passes::{MergedNode, PathShare};
 
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
 const BLOCK: usize = 8;
-const ITERATIONS: usize = 1000;
 
 /// The parts of the trees that sums over them need.
 pub(crate) struct Trees {
@@ -64,14 +64,29 @@ impl Trees {
         let passes = run.map(trees.len(), |i| Ok(Passes::new(&trees[i], &places, lifetime)))?;
         Ok(Self { passes, n_rows: order.len() })
     }
+
+    /// The number of trees.
+    pub(crate) fn len(&self) -> usize {
+        self.passes.len()
+    }
+
+    /// The sums of weights by tree and node.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn sums<const L: usize>(
+        &self,
+        weights: &[[f64; L]],
+        run: &Run<'_>,
+    ) -> Result<Vec<Vec<[f64; L]>>> {
+        run.map(self.passes.len(), |i| Ok(self.passes[i].sums(weights)))
+    }
 }
 
 /// The system of some trees, a clock and a noise.
 pub(crate) struct System<'a> {
     trees: &'a Trees,
-    noise_variance: f64,
-    /// The square roots of the rows' weights in the common order, unless all are 1.
-    roots: Option<Vec<f64>>,
+    noise: Noise,
     /// What the clock spends between a node's parent and the node, by tree and the node's number in its passes.
     spans: Vec<Vec<f64>>,
     run: &'a Run<'a>,
@@ -96,8 +111,7 @@ impl<'a> System<'a> {
         run: &'a Run<'a>,
     ) -> Result<Self> {
         let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&clock)))?;
-        let roots = weights.map(|weights| weights.iter().map(|weight| weight.sqrt()).collect());
-        Ok(Self { trees, noise_variance, roots, spans, run })
+        Ok(Self { trees, noise: Noise::new(noise_variance, weights), spans, run })
     }
 
     pub(crate) fn n_trees(&self) -> usize {
@@ -107,14 +121,6 @@ impl<'a> System<'a> {
     /// What the clock spends between a node's parent and the node, in one tree.
     pub(crate) fn span(&self, tree: usize, node: NodeId) -> f64 {
         self.spans[tree][self.trees.passes[tree].number(node.index())]
-    }
-
-    /// The sums of weights by tree and node.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<Vec<[f64; L]>>> {
-        self.run.map(self.trees.passes.len(), |i| Ok(self.trees.passes[i].sums(weights)))
     }
 
     /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
@@ -129,18 +135,9 @@ impl<'a> System<'a> {
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
-        let weighs: Vec<[f64; L]> = (0..targets.len())
-            .map(|row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 }))
-            .collect();
-        // Squares of the largest targets would overflow.
-        let largest = targets.iter().flatten().fold(0.0, |most: f64, y| most.max(y.abs()));
-        let unit = if largest > 0.0 { largest } else { 1.0 };
-        let rest = targets
-            .iter()
-            .zip(&weighs)
-            .map(|(y, weighs)| std::array::from_fn(|lane| weighs[lane] * (y[lane] / unit)));
-        let weights = self.solve(&mut rest.collect::<Vec<_>>(), &weighs, &[], tolerance)?;
-        let share = unit / self.trees.passes.len() as f64;
+        let product = |weights: &[[f64; L]]| self.product(weights, &[]);
+        let weights = self.noise.weights(product, targets, left_out, tolerance)?;
+        let share = 1.0 / self.n_trees() as f64;
         Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
     }
 
@@ -168,79 +165,9 @@ impl<'a> System<'a> {
         for (covariance, weighs) in covariances.iter_mut().zip(&weighs) {
             *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
         }
-        let weights = self.solve(&mut covariances, &weighs, &left_out.merged, tolerance)?;
+        let product = |weights: &[[f64; L]]| self.product(weights, &left_out.merged);
+        let weights = self.noise.solve(product, &mut covariances, &weighs, tolerance)?;
         Ok([weights, covariances])
-    }
-
-    /// The solution of `(K + s^2 I) weights = rest` for the rows that weigh something, in trees some of whose splits are
-    /// leaves (or none of them). `rest` becomes what the weights leave of it.
-    fn solve<const L: usize>(
-        &self,
-        rest: &mut [[f64; L]],
-        weighs: &[[f64; L]],
-        merged: &[Vec<MergedNode>],
-        tolerance: f64,
-    ) -> Result<Vec<[f64; L]>> {
-        let n = rest.len();
-        let mut weights = vec![[0.0; L]; n];
-        self.scale(rest, |root| root);
-        let mut direction = rest.to_vec();
-        let mut square = dot(rest, rest);
-        let enough = square.map(|square| tolerance * tolerance * square);
-        // A solved problem takes no further steps.
-        let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
-            std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
-        };
-        for _ in 0..ITERATIONS {
-            if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
-                break;
-            }
-            let mut image = self.scaled_product(&direction, merged)?;
-            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(weighs) {
-                add(image, direction, self.noise_variance);
-                *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
-            }
-            let step = ratio(square, dot(&direction, &image));
-            for row in 0..n {
-                for lane in 0..L {
-                    weights[row][lane] += step[lane] * direction[row][lane];
-                    rest[row][lane] -= step[lane] * image[row][lane];
-                }
-            }
-            let next = dot(rest, rest);
-            let turn = ratio(next, square);
-            for (direction, rest) in direction.iter_mut().zip(&*rest) {
-                *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
-            }
-            square = next;
-        }
-        self.scale(&mut weights, |root| root);
-        self.scale(rest, |root| 1.0 / root);
-        Ok(weights)
-    }
-
-    /// `W^1/2 K W^1/2` times numbers.
-    fn scaled_product<const L: usize>(
-        &self,
-        numbers: &[[f64; L]],
-        merged: &[Vec<MergedNode>],
-    ) -> Result<Vec<[f64; L]>> {
-        if self.roots.is_none() {
-            return self.product(numbers, merged);
-        }
-        let mut numbers = numbers.to_vec();
-        self.scale(&mut numbers, |root| root);
-        let mut product = self.product(&numbers, merged)?;
-        self.scale(&mut product, |root| root);
-        Ok(product)
-    }
-
-    /// Multiplies the numbers of every row by a function of the root of its weight, which takes 1 to 1.
-    fn scale<T: Number, const L: usize>(&self, numbers: &mut [[T; L]], factor: impl Fn(f64) -> f64) {
-        for (own, &root) in numbers.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
-            let factor = T::nearest(factor(root));
-            *own = own.map(|number| factor * number);
-        }
     }
 
     /// `K` times weights.
@@ -281,14 +208,4 @@ impl<'a> System<'a> {
         }
         Ok(mean)
     }
-}
-
-fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
-    let mut sums = [0.0; L];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..L {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums
 }

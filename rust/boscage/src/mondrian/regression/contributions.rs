@@ -55,8 +55,9 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        let found = shapley(&self.forest, &self.forest_posterior(run)?, rows, run)?;
-        self.with_trend(found, rows, run)
+        let posterior = self.forest_posterior(run)?.shared_by_trees();
+        let found = shapley(&self.forest, &posterior, rows, run)?;
+        self.with_rest(self.with_trend(found, rows, run)?, rows, run)
     }
 
     /// Contributions of the splits on each row's paths to the predictive mean. A base belongs to a row.
@@ -64,8 +65,9 @@ impl MondrianRegressor {
     /// # Errors
     /// As [`MondrianRegressor::shapley`].
     pub fn path_contributions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        let found = of_paths(&self.forest, &self.forest_posterior(run)?, rows, run)?;
-        self.with_trend(found, rows, run)
+        let posterior = self.forest_posterior(run)?.shared_by_trees();
+        let found = of_paths(&self.forest, &posterior, rows, run)?;
+        self.with_rest(self.with_trend(found, rows, run)?, rows, run)
     }
 
     /// The trees, whose leaves hold what they add to the predictive mean, without a trend.
@@ -89,6 +91,26 @@ impl MondrianRegressor {
             numbers.iter().map(|(y, weight)| weight * (y - mean).powi(2)).sum()
         };
         split_gains(&self.forest, |y| y, squares, run)
+    }
+
+    /// Where the joint model's mean is that of infinitely many trees, contributions are means over the forest's trees, a sample of
+    /// them. What these lack of the prediction is shared among the features in proportion to their contributions' sizes.
+    fn with_rest(&self, mut found: Contributions, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
+        if self.forest_posterior(run)?.state.limit().is_none() {
+            return Ok(found);
+        }
+        let means = self.predict_mean(rows, run)?;
+        let each = found.values.chunks_exact_mut(rows.n_features());
+        for ((values, base), mean) in each.zip(&mut found.base).zip(means) {
+            let rest = mean - (*base + values.iter().sum::<f64>());
+            let size: f64 = values.iter().map(|value| value.abs()).sum();
+            if size > 0.0 {
+                values.iter_mut().for_each(|value| *value += rest * (value.abs() / size));
+            } else {
+                *base += rest;
+            }
+        }
+        Ok(found)
     }
 
     /// Adds the trend, which is a sum of functions of one feature each; a Shapley value of such a sum is what the row's

@@ -1,18 +1,23 @@
 //! The predictive distribution of the forest: the mixture of all trees' components (eq. 6.3 to 6.5).
 
-use crate::data::{RowId, Scalar};
+use crate::control::Run;
+use crate::data::{RowId, Rows, Scalar};
+use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
+use crate::mondrian::joint::limit::LimitFunction;
 use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::tree_predictive::{
     self, AboveStop, Component, Detail, LOST, PredictingTree, PredictivePrior, StopsAndLaws,
 };
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
-use crate::mondrian::regression::joint::{self, JointPath};
+use crate::mondrian::regression::joint::solution::TreeColumns;
+use crate::mondrian::regression::joint::tree_mean::{self, JointPath};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
@@ -29,6 +34,8 @@ pub(super) struct ForestPosterior<'a> {
     pub(super) settings: &'a RegressionSettings,
     pub(super) state: &'a ForestState,
     prior: PredictivePrior,
+    /// Whether trees have shares of the joint model's mean.
+    by_trees: bool,
 }
 
 /// What successive test rows share on their paths.
@@ -56,7 +63,22 @@ impl<'a> ForestPosterior<'a> {
         let hyper = in_messages(&state.hyper, settings.posterior);
         let apart = state.joint.as_ref().map_or(1.0, |joint| joint.together.spread * joint.together.spread);
         let prior = PredictivePrior::new(hyper, state.hyper.coarse, forest.settings.lifetime, apart);
-        Self { forest, settings, state, prior }
+        Self { forest, settings, state, prior, by_trees: state.limit().is_none() }
+    }
+
+    /// The same, in which trees have shares of the joint model's mean in any case: those of a sample of infinitely many trees,
+    /// if that is the model.
+    pub(super) fn shared_by_trees(self) -> Self {
+        Self { by_trees: true, ..self }
+    }
+
+    /// The joint model's means at complete rows, where they are no sums over trees.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn limit_means(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Option<Vec<JointMean>>> {
+        let Some(limit) = self.state.limit() else { return Ok(None) };
+        Ok(Some(limit_means(limit, &self.forest.domain, rows, run)?))
     }
 
     /// The rate of the faster one of the clocks that predictions follow.
@@ -104,7 +126,19 @@ impl<'a> ForestPosterior<'a> {
                 emit,
             );
         }
-        self.state.joint_mean(number, path, &mut paths.joint)
+        if self.by_trees { self.state.joint_mean(number, path, &mut paths.joint) } else { 0.0 }
+    }
+
+    /// Whether the trees' components have no part in the mean.
+    pub(super) fn has_mean_without_trees(&self) -> bool {
+        !self.by_trees && self.is_joint_alone()
+    }
+
+    /// Adds what a tree makes of the entries of a row's `z`, if there is a trend.
+    fn smooth(&self, tree_index: usize, stops: &[Stop], paths: &mut Paths, smoothed: &mut Vec<f64>) {
+        if self.by_trees {
+            self.state.smooth(tree_index, stops, &mut paths.joint, smoothed);
+        }
     }
 
     /// A component with its weight in the forest's mixture (eq. 6.5); none if the weight is lost in rounding.
@@ -112,6 +146,43 @@ impl<'a> ForestPosterior<'a> {
         let n_trees = self.forest.settings.n_estimators as f64;
         (component.weight > LOST).then(|| Component { weight: component.weight / n_trees, ..component })
     }
+}
+
+/// The joint model's mean at a row.
+#[derive(Debug, Clone, Default)]
+pub(super) struct JointMean {
+    mean: f64,
+    /// What the model makes of the row's `z`, if there is a trend.
+    smoothed: Vec<f64>,
+}
+
+/// A function's values at complete rows.
+///
+/// # Errors
+/// An interrupt.
+pub(super) fn limit_means(
+    limit: &LimitFunction,
+    domain: &Domain,
+    rows: Rows<'_>,
+    run: &Run<'_>,
+) -> Result<Vec<JointMean>> {
+    /// Rows for which a thread works at a time.
+    const CHUNK: usize = 64;
+    let n = rows.n_rows();
+    let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
+        let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
+        let coordinates = domain.coordinates(rows);
+        let mut buffer = Vec::new();
+        let mean = |i: usize| {
+            let (mean, smoothed) = match &coordinates {
+                Some(all) => limit.at(|d| f64::from(all[i * rows.n_features() + d]), &mut buffer),
+                None => limit.at(|d| rows.at(i, d), &mut buffer),
+            };
+            JointMean { mean, smoothed }
+        };
+        Ok((0..rows.n_rows()).map(mean).collect::<Vec<_>>())
+    })?;
+    Ok(chunks.concat())
 }
 
 /// The parent of the root for the fast posterior: the root itself.
@@ -136,10 +207,8 @@ pub(super) struct Running {
     within: f64,
     /// Of the components' distances from the mean.
     between: f64,
-    /// The joint model's mean, if there is one.
-    joint: f64,
-    /// What the trees make of the row's `z`, if there is a trend.
-    smoothed: Vec<f64>,
+    /// The joint model's, if there is one.
+    pub(super) joint: JointMean,
 }
 
 impl Running {
@@ -170,12 +239,12 @@ impl Running {
     /// Mean and variance of the mixture (eq. 6.4), with the trend at the row.
     pub(super) fn moments(self, state: &ForestState, x: impl Fn(usize) -> f64) -> (f64, f64) {
         let together = state.joint.as_ref().map(|joint| joint.together);
-        let centre = Centre { own: self.mean, joint: self.joint };
+        let centre = Centre { own: self.mean, joint: self.joint.mean };
         let spread = together.map_or(1.0, |together| together.spread);
         let variance = (self.within + spread * spread * self.between) / self.weight;
         let mean = together.map_or(self.mean, |together| centre.of(&together));
         let Some(linear) = state.trend() else { return (mean, variance) };
-        let (trend, uncertainty) = linear.at(x, &self.smoothed);
+        let (trend, uncertainty) = linear.at(x, &self.joint.smoothed);
         (mean + trend, variance + uncertainty)
     }
 }
@@ -200,9 +269,7 @@ impl Centre {
 #[derive(Debug, Clone, Default)]
 pub(super) struct MixtureRow {
     components: Vec<Component>,
-    joint: f64,
-    /// What the trees make of the row's `z`, if there is a trend.
-    smoothed: Vec<f64>,
+    pub(super) joint: JointMean,
 }
 
 impl MixtureRow {
@@ -222,7 +289,7 @@ impl MixtureRow {
             self.components = parts.filter(|part| part.weight > 0.0).collect();
         }
         if let Some(linear) = linear {
-            let (trend, uncertainty) = linear.at(x, &self.smoothed);
+            let (trend, uncertainty) = linear.at(x, &self.joint.smoothed);
             for component in &mut self.components {
                 component.mean += trend;
                 // What is left of a variance without a row may be less than nothing, by rounding.
@@ -235,7 +302,7 @@ impl MixtureRow {
     fn recentre(&mut self, together: &Together) {
         let mut mixture = Running::default();
         self.components.iter().for_each(|&component| mixture.add(component, 0.0));
-        let centre = Centre { own: mixture.mean, joint: self.joint };
+        let centre = Centre { own: mixture.mean, joint: self.joint.mean };
         let mean = centre.of(together);
         for component in &mut self.components {
             component.mean = mean + together.spread * (component.mean - centre.own);
@@ -257,6 +324,11 @@ impl<'a> TwoMoments<'a> {
     pub(super) fn of_mean(posterior: ForestPosterior<'a>) -> Self {
         Self { posterior, detail: Detail::Mean }
     }
+
+    /// Whether the trees have a part in what is asked.
+    pub(super) fn needs_trees(&self) -> bool {
+        self.detail != Detail::Mean || !self.posterior.has_mean_without_trees()
+    }
 }
 
 impl Visitor<NodeMoments> for TwoMoments<'_> {
@@ -275,8 +347,10 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
         (rows, paths): &mut Self::Chunk,
     ) {
         let add = |component, between| rows[row].add(component, between);
-        rows[row].joint += self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
-        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, &mut rows[row].smoothed);
+        let mean = self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
+        let joint = &mut rows[row].joint;
+        joint.mean += mean;
+        self.posterior.smooth(tree_index, stops, paths, &mut joint.smoothed);
     }
 }
 
@@ -300,10 +374,10 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         stops: &[Stop],
         (rows, paths): &mut Self::Chunk,
     ) {
-        let MixtureRow { components, joint, smoothed } = &mut rows[row];
+        let MixtureRow { components, joint } = &mut rows[row];
         let add = |component, _| components.extend(self.posterior.share(component));
-        *joint += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
-        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, smoothed);
+        joint.mean += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
+        self.posterior.smooth(tree_index, stops, paths, &mut joint.smoothed);
     }
 }
 
@@ -393,7 +467,8 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
             &mut paths.above,
             |component, _| rows[row].components.extend(self.posterior.share(component)),
         );
-        if let (Some(joint), Some(without)) = (&self.posterior.state.joint, self.without) {
+        let by_trees = self.posterior.by_trees;
+        if let (true, Some(joint), Some(without)) = (by_trees, &self.posterior.state.joint, self.without) {
             // Rows that only the left-out row separated are in one leaf now.
             let (hyper, without) = (&joint.together.model.hyper, &without.solution);
             let sum = |node: NodeId| {
@@ -403,8 +478,8 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                 let weights = tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]);
                 in_any_order(weights)
             };
-            rows[row].joint += joint::mean((tree_index, sum), hyper, path, &mut paths.joint);
-            if let Some(Linear { columns, weights, sums, .. }) = &without.linear {
+            rows[row].joint.mean += tree_mean::mean((tree_index, sum), hyper, path, &mut paths.joint);
+            if let Some(Linear { columns, of_trees: TreeColumns { weights, sums }, .. }) = &without.linear {
                 let width = columns.len();
                 let sum = |node: NodeId, column: usize| {
                     if !node.is_leaf() {
@@ -413,7 +488,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
                     let weight = |row: RowId| f64::from(weights[row as usize * width + column]);
                     in_any_order(tree.arena.leaf_rows(node).map(weight))
                 };
-                joint::smooth(&mut paths.joint, stops, width, sum, &mut rows[row].smoothed);
+                tree_mean::smooth(&mut paths.joint, stops, width, sum, &mut rows[row].joint.smoothed);
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::control::Run;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::forest::export::{ExportedTree, export};
-use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
@@ -15,12 +15,12 @@ use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
-use crate::mondrian::regression::joint::JointWeights;
+use crate::mondrian::regression::joint::solution::{JointWeights, Solution};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::predictive::{
-    ForestPosterior, LeftOut, Mixture, NodePosteriors, TwoMoments, ragged,
+    ForestPosterior, LeftOut, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, limit_means, ragged,
 };
-use crate::mondrian::regression::settings::RegressionSettings;
+use crate::mondrian::regression::settings::{JointKernel, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
 use crate::mondrian::regression::trend::posterior::Linear;
 use crate::mondrian::regression::trend::{Observed, Residuals, TrendPart};
@@ -123,6 +123,10 @@ impl NodePosterior for Regression {
             }
             bytes.extend(trend.variance.into_iter().flat_map(f64::to_le_bytes));
         }
+        if settings.joint_kernel != JointKernel::Trees {
+            bytes.extend(b"joint_kernel");
+            bytes.push(settings.joint_kernel as u8);
+        }
         bytes
     }
 
@@ -145,6 +149,10 @@ impl MondrianRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         regression.check()?;
+        if regression.joint_kernel == JointKernel::Limit && settings.predictive == Predictive::Realised {
+            let expected = "auto or trees where predictions are realised: a limit has no tree to follow";
+            return Err(Error::InvalidSetting { name: "joint_kernel", expected, found: "limit".into() });
+        }
         let of_trend = regression.trend.as_ref().and_then(|trend| trend.features.as_ref()?.last());
         if let Some(last) = of_trend.filter(|last| **last >= domain.n_features()) {
             let (expected, found) = ("one of features that there are", format!("feature {last}"));
@@ -185,10 +193,18 @@ impl MondrianRegressor {
     fn moments(&self, rows: Rows<'_>, gather: &TwoMoments<'_>, run: &Run<'_>) -> Result<Vec<(f64, f64)>> {
         let mut filled = Vec::new();
         let rows = self.forest.domain.complete(rows, &mut filled)?;
-        let chunks = walk::predict(&self.forest, rows, run, gather)?;
-        let found = chunks.into_iter().flat_map(|(rows, _)| rows).enumerate();
+        let mut found: Vec<Running> = if gather.needs_trees() {
+            walk::predict(&self.forest, rows, run, gather)?.into_iter().flat_map(|(rows, _)| rows).collect()
+        } else {
+            vec![Running::default(); rows.n_rows()]
+        };
+        for (row, joint) in
+            found.iter_mut().zip(gather.posterior.limit_means(rows, run)?.into_iter().flatten())
+        {
+            row.joint = joint;
+        }
         let state = gather.posterior.state;
-        Ok(found.map(|(i, row)| row.moments(state, |d| rows.at(i, d))).collect())
+        Ok(found.into_iter().enumerate().map(|(i, row)| row.moments(state, |d| rows.at(i, d))).collect())
     }
 
     /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
@@ -201,8 +217,12 @@ impl MondrianRegressor {
         let mut filled = Vec::new();
         let rows = self.forest.domain.complete(rows, &mut filled)?;
         let chunks = walk::predict(&self.forest, rows, run, &Mixture { posterior })?;
-        let found = chunks.into_iter().flat_map(|(rows, _)| rows).enumerate();
+        let mut found: Vec<MixtureRow> = chunks.into_iter().flat_map(|(rows, _)| rows).collect();
+        for (row, joint) in found.iter_mut().zip(posterior.limit_means(rows, run)?.into_iter().flatten()) {
+            row.joint = joint;
+        }
         let (state, tails) = (posterior.state, posterior.state.tails.as_ref());
+        let found = found.into_iter().enumerate();
         Ok(ragged(found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d)))))
     }
 
@@ -233,8 +253,14 @@ impl MondrianRegressor {
             let gather = LeftOut { posterior, without: Some(&without) };
             let chunks = walk::predict_left_out(forest, &[row], run, &gather)?;
             let x = forest.filled_values(row);
-            let rows = chunks.into_iter().flat_map(|chunk| chunk.rows);
-            found.extend(rows.map(|own| own.finish(state, None, without.solution.linear.as_ref(), |d| x[d])));
+            let Solution { linear, limit, .. } = &without.solution;
+            for mut own in chunks.into_iter().flat_map(|chunk| chunk.rows) {
+                if let Some(limit) = limit {
+                    let means = limit_means(limit, &forest.domain, Rows::from_f64(&x, x.len())?, run)?;
+                    means.into_iter().for_each(|mean| own.joint = mean);
+                }
+                found.push(own.finish(state, None, linear.as_ref(), |d| x[d]));
+            }
         }
         Ok(ragged(found.into_iter()))
     }

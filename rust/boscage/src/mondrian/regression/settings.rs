@@ -1,6 +1,7 @@
 //! Settings of the regression posterior.
 
 use crate::error::{Error, Result};
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::validate::{Interval, check_within};
 
@@ -40,6 +41,23 @@ pub enum Noise {
     Local,
 }
 
+/// The covariance of the joint model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JointKernel {
+    /// That of the forest's trees.
+    Trees,
+    /// That of infinitely many trees, of which the forest's are a sample: more accurate. Memory and time grow with the square of
+    /// the number of rows, and the time of a prediction with that number.
+    Limit,
+    /// That of infinitely many trees with at most [`MAX_LIMIT_ROWS`] rows, unless nodes with fewer than `min_samples_split` > 2 rows are
+    /// not split or predictions are realised; else that of the forest's trees.
+    #[default]
+    Auto,
+}
+
+/// The number of rows up to which [`JointKernel::Auto`] is that of infinitely many trees.
+pub const MAX_LIMIT_ROWS: usize = 5000;
+
 /// Settings of the regression posterior.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegressionSettings {
@@ -58,6 +76,8 @@ pub struct RegressionSettings {
     pub prior_scale: Option<f64>,
     /// A linear part of the mean beside the trees, for the joint posterior.
     pub trend: Option<Trend>,
+    /// The covariance of the joint posterior.
+    pub joint_kernel: JointKernel,
 }
 
 /// A linear function of the features, in units of their reference ranges and from the middle of these, with an independent
@@ -81,6 +101,7 @@ impl Default for RegressionSettings {
             noise_variance: None,
             prior_scale: Some(1.0),
             trend: None,
+            joint_kernel: JointKernel::default(),
         }
     }
 }
@@ -169,9 +190,24 @@ impl RegressionSettings {
         (delay > 0.0 || coarse.variance > 0.0).then_some([delay, coarse.variance, coarse.rate])
     }
 
-    /// Without a scale of the prior that has no effect, so that equal forests have equal settings.
+    /// Whether a forest's joint model has the covariance of infinitely many trees.
+    pub(crate) fn has_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
+        match self.joint_kernel {
+            JointKernel::Trees => false,
+            JointKernel::Limit => true,
+            JointKernel::Auto => {
+                let is_known = forest.min_samples_split <= 2 && forest.predictive == Predictive::Averaged;
+                is_known && n_rows <= MAX_LIMIT_ROWS
+            }
+        }
+    }
+
+    /// Without settings that have no effect, so that equal forests have equal settings.
     #[must_use]
     pub(crate) fn effective(mut self) -> Self {
+        if self.posterior != Posterior::Joint {
+            self.joint_kernel = JointKernel::Trees;
+        }
         if self.posterior == Posterior::Fast || self.hyperparameters.is_some() {
             self.prior_scale = None;
         }

@@ -5,6 +5,7 @@ use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::joint::limit::LimitFunction;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
@@ -14,7 +15,9 @@ use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
-use crate::mondrian::regression::joint::{self, JointPath, JointWeights, Solution, Standard};
+use crate::mondrian::regression::joint::solution::{JointWeights, Solution};
+use crate::mondrian::regression::joint::tree_mean::{self, JointPath};
+use crate::mondrian::regression::joint::{Standard, common_order};
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -113,12 +116,17 @@ impl ForestState {
         self.joint.as_ref().and_then(|joint| joint.solution.linear.as_ref())
     }
 
+    /// The joint mean as a function, where it is not a sum over trees.
+    pub(super) fn limit(&self) -> Option<&LimitFunction> {
+        self.joint.as_ref().and_then(|joint| joint.solution.limit.as_ref())
+    }
+
     /// A tree's share of the joint mean of a row.
     pub(super) fn joint_mean(&self, tree_index: usize, stops: StopsAndLaws<'_>, path: &mut JointPath) -> f64 {
         let of = |joint: &JointState| {
             let sums = &joint.solution.sums[tree_index];
             let sum = |node: NodeId| sums[node.index()];
-            joint::mean((tree_index, sum), &joint.together.model.hyper, stops, path)
+            tree_mean::mean((tree_index, sum), &joint.together.model.hyper, stops, path)
         };
         self.joint.as_ref().map_or(0.0, of)
     }
@@ -135,7 +143,7 @@ impl ForestState {
         run: &Run<'_>,
     ) -> Result<Option<Residuals>> {
         let of = |(linear, trend): (&Linear, &Trend)| {
-            let design = Design::new(forest, trend, &joint::common_order(forest, storage));
+            let design = Design::new(forest, trend, &common_order(forest, storage));
             Residuals::new(&design, &linear.coefficients, storage, run)
         };
         self.trend().zip(settings.trend.as_ref()).map(of).transpose()
@@ -151,9 +159,9 @@ impl ForestState {
     ) {
         if let Some(JointState { solution: Solution { linear: Some(linear), .. }, .. }) = &self.joint {
             let width = linear.columns.len();
-            let sums = &linear.sums[tree_index];
+            let sums = &linear.of_trees.sums[tree_index];
             let sum = |node: NodeId, column: usize| f64::from(sums[node.index() * width + column]);
-            joint::smooth(path, stops, width, sum, smoothed);
+            tree_mean::smooth(path, stops, width, sum, smoothed);
         }
     }
 }
@@ -236,7 +244,7 @@ pub(super) fn choose_hyperparameters<S: Scalar>(
         .trend
         .as_ref()
         .filter(|_| n > 0)
-        .map(|trend| Design::new(forest, trend, &joint::common_order(forest, storage)));
+        .map(|trend| Design::new(forest, trend, &common_order(forest, storage)));
     let line = design.as_ref().map(|design| (design, StartLine::new(design)));
     let residuals = match &line {
         Some((design, line)) => {

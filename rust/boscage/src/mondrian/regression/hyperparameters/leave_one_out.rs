@@ -21,6 +21,7 @@ use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
 use crate::mondrian::regression::hyperparameters::trial::{Clocks, LeftOut, Trial};
 use crate::mondrian::regression::joint::Standard;
+use crate::mondrian::regression::joint::equations::Limit;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise::PRIOR;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -97,7 +98,8 @@ pub(crate) fn maximise<S: Scalar>(
     let joint = match settings.posterior {
         Posterior::Joint => {
             let standard = Standard::new(&heuristic);
-            Some(trial.joint(standard, line, |point| at(&standard.hyper, fixed, point))?)
+            let limit = Limit::of(settings, forest, storage, &trial.order);
+            Some(trial.joint(standard, line, limit.as_ref(), |point| at(&standard.hyper, fixed, point))?)
         }
         Posterior::Exact | Posterior::Fast => None,
     };
@@ -137,7 +139,8 @@ fn at(heuristic: &Hyperparameters, fixed: bool, [share, gamma2]: [i32; 2]) -> Hy
         let gamma1 = heuristic.gamma1 * f64::from(-share).exp2();
         return Hyperparameters { gamma1, gamma2, ..*heuristic };
     }
-    let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
+    let least = std::env::var("LEAST").ok().and_then(|l| l.parse().ok()).unwrap_or(LEAST_NOISE);
+    let share = (START.0 * f64::from(share).exp2()).max(least);
     Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..*heuristic }
 }
 

@@ -1,10 +1,14 @@
 use super::*;
+use crate::control::Run;
 use crate::data::{Rows, goes_right};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::process::domain::Domain;
+use crate::mondrian::regression::hierarchy::branch_clock::clock_gain;
+use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{JointKernel, Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
 
 pub(in crate::mondrian::regression) const N: usize = 40;
@@ -53,6 +57,7 @@ pub(in crate::mondrian::regression) fn fitted(
 fn fixed() -> RegressionSettings {
     RegressionSettings {
         posterior: Posterior::Joint,
+        joint_kernel: JointKernel::Trees,
         hyperparameters: Some(HYPER),
         ..RegressionSettings::default()
     }

@@ -1,5 +1,6 @@
 //! The posterior of a trend's coefficients, and what it adds to predictions.
 
+use crate::mondrian::regression::joint::solution::TreeColumns;
 use crate::mondrian::regression::trend::cholesky::Cholesky;
 use crate::mondrian::regression::trend::{Columns, TrendPart, dot};
 
@@ -123,10 +124,8 @@ pub(crate) struct Linear {
     posterior: Coefficients,
     /// The joint model's unit.
     unit: f64,
-    /// `A^-1 Z`, row after row, each tree's share of it.
-    pub(crate) weights: Vec<f32>,
-    /// Its sums by tree, node after node.
-    pub(crate) sums: Vec<Vec<f32>>,
+    /// `A^-1 Z`, where the covariance is that of the trees.
+    pub(crate) of_trees: TreeColumns,
 }
 
 impl Linear {
@@ -135,11 +134,11 @@ impl Linear {
         pivot: &[f64],
         posterior: Coefficients,
         unit: f64,
-        (weights, sums): (Vec<f32>, Vec<Vec<f32>>),
+        of_trees: TreeColumns,
     ) -> Self {
         let both = pivot.iter().zip(&posterior.beyond_pivot);
         let coefficients = both.map(|(pivot, beyond)| unit * (pivot + beyond)).collect();
-        Self { columns, coefficients, posterior, unit, weights, sums }
+        Self { columns, coefficients, posterior, unit, of_trees }
     }
 
     /// The prior variance of the coefficients, in the targets' units.

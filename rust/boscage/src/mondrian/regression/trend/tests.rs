@@ -8,7 +8,9 @@ use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::joint::common_order;
 use crate::mondrian::regression::joint::tests::{HYPER, N, covariance, data, fitted, solve};
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{HyperparameterRule, Noise, RegressionSettings, Trend};
+use crate::mondrian::regression::settings::{
+    HyperparameterRule, JointKernel, Noise, RegressionSettings, Trend,
+};
 use crate::random::keyed::Stream;
 
 const VARIANCE: f64 = 0.8;
@@ -18,6 +20,7 @@ fn fixed() -> RegressionSettings {
         hyperparameters: Some(HYPER),
         trend: Some(Trend { variance: Some(VARIANCE), features: None }),
         noise: Noise::Global,
+        joint_kernel: JointKernel::Trees,
         ..RegressionSettings::default()
     }
 }

@@ -1,0 +1,139 @@
+//! Conjugate gradients (Hestenes and Stiefel 1952) for `(K + s^2 W^-1) a = y`, for several `y` at once.
+//!
+//! The covariance `K` is known by its products. With weights `W` of the rows, the noise of a row of weight `w` has the variance
+//! `s^2 / w`, as the mean of `w` rows has. The system is then solved for `b = W^-1/2 a`:
+//! `(W^1/2 K W^1/2 + s^2 I) b = W^1/2 y` is as well conditioned as that of rows without weights.
+
+use crate::error::Result;
+use crate::mondrian::joint::passes::{Number, add};
+
+const ITERATIONS: usize = 1000;
+
+/// The variance of the noise of the rows' values.
+pub(super) struct Noise {
+    /// That of a row of weight 1.
+    pub(super) variance: f64,
+    /// The square roots of the rows' weights in the common order, unless all are 1.
+    pub(super) roots: Option<Vec<f64>>,
+}
+
+impl Noise {
+    pub(super) fn new(variance: f64, weights: Option<&[f64]>) -> Self {
+        let roots = weights.map(|weights| weights.iter().map(|weight| weight.sqrt()).collect());
+        Self { variance, roots }
+    }
+
+    /// The rows' weights in the common order, as `targets` are, for `L` problems: rows that are left out of one weigh nothing
+    /// in it. Until what is left of the targets is less than a share of them.
+    ///
+    /// # Errors
+    /// Those of `product`.
+    pub(super) fn weights<const L: usize>(
+        &self,
+        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        targets: &[[f64; L]],
+        left_out: impl Fn(usize, usize) -> bool,
+        tolerance: f64,
+    ) -> Result<Vec<[f64; L]>> {
+        let weighs: Vec<[f64; L]> = (0..targets.len())
+            .map(|row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 }))
+            .collect();
+        // Squares of the largest targets would overflow.
+        let largest = targets.iter().flatten().fold(0.0, |most: f64, y| most.max(y.abs()));
+        let unit = if largest > 0.0 { largest } else { 1.0 };
+        let rest = targets
+            .iter()
+            .zip(&weighs)
+            .map(|(y, weighs)| std::array::from_fn(|lane| weighs[lane] * (y[lane] / unit)));
+        let weights = self.solve(product, &mut rest.collect::<Vec<_>>(), &weighs, tolerance)?;
+        Ok(weights.into_iter().map(|weights| weights.map(|weight| unit * weight)).collect())
+    }
+
+    /// The solution of `(K + s^2 W^-1) weights = rest` for the rows that weigh something. `rest` becomes what the weights
+    /// leave of it.
+    ///
+    /// # Errors
+    /// Those of `product`.
+    pub(super) fn solve<const L: usize>(
+        &self,
+        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        rest: &mut [[f64; L]],
+        weighs: &[[f64; L]],
+        tolerance: f64,
+    ) -> Result<Vec<[f64; L]>> {
+        let n = rest.len();
+        let mut weights = vec![[0.0; L]; n];
+        self.scale(rest, |root| root);
+        let mut direction = rest.to_vec();
+        let mut square = dot(rest, rest);
+        let enough = square.map(|square| tolerance * tolerance * square);
+        // A solved problem takes no further steps.
+        let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
+            std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
+        };
+        for _ in 0..ITERATIONS {
+            if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
+                break;
+            }
+            let mut image = self.scaled(&product, &direction)?;
+            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(weighs) {
+                add(image, direction, self.variance);
+                *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
+            }
+            let step = ratio(square, dot(&direction, &image));
+            for row in 0..n {
+                for lane in 0..L {
+                    weights[row][lane] += step[lane] * direction[row][lane];
+                    rest[row][lane] -= step[lane] * image[row][lane];
+                }
+            }
+            let next = dot(rest, rest);
+            let turn = ratio(next, square);
+            for (direction, rest) in direction.iter_mut().zip(&*rest) {
+                *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
+            }
+            square = next;
+        }
+        self.scale(&mut weights, |root| root);
+        self.scale(rest, |root| 1.0 / root);
+        Ok(weights)
+    }
+
+    /// `W^1/2 K W^1/2` times numbers.
+    fn scaled<const L: usize>(
+        &self,
+        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        numbers: &[[f64; L]],
+    ) -> Result<Vec<[f64; L]>> {
+        if self.roots.is_none() {
+            return product(numbers);
+        }
+        let mut numbers = numbers.to_vec();
+        self.scale(&mut numbers, |root| root);
+        let mut product = product(&numbers)?;
+        self.scale(&mut product, |root| root);
+        Ok(product)
+    }
+
+    /// Multiplies the numbers of every row by a function of the root of its weight, which takes 1 to 1.
+    pub(super) fn scale<T: Number, const L: usize>(
+        &self,
+        numbers: &mut [[T; L]],
+        factor: impl Fn(f64) -> f64,
+    ) {
+        for (own, &root) in numbers.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
+            let factor = T::nearest(factor(root));
+            *own = own.map(|number| factor * number);
+        }
+    }
+}
+
+fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
+    let mut sums = [0.0; L];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..L {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums
+}

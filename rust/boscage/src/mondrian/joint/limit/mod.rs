@@ -1,0 +1,168 @@
+//! The covariance of a sum of infinitely many trees.
+//!
+//! Two rows are still together at time `t` with probability `exp(-t d)`, where `d` is their distance: the sum over features
+//! of rate times difference. So with ever more trees, `K` of `mondrian::joint` goes to
+//!
+//! `K(x, x') = integral of v'(t) exp(-t d(x, x')) dt`
+//!
+//! from 0 to the lifetime. (Balog et al. 2016 show this for one lifetime, where the limit is the Laplace kernel.) Some dozens of
+//! trees are a noisy estimate of it, which costs accuracy where targets are smooth. Here the limit itself is used: a number
+//! for every pair of rows (`matrix`), and for every test row its covariances with all rows. Both are a function of the
+//! distance alone (`covariance`), which is looked up.
+//!
+//! A node of equal targets, or of too few rows, is not split. The limit has no such nodes.
+
+mod covariance;
+mod matrix;
+
+use crate::control::Run;
+use crate::data::{RowId, Scalar, Table};
+use crate::error::Result;
+use crate::mondrian::joint::conjugate_gradients::Noise;
+use matrix::SymmetricMatrix;
+
+pub(crate) use covariance::Covariance;
+
+/// Rows in a common order.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitRows {
+    /// The features that are ever cut.
+    features: Vec<Feature>,
+    n_rows: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Feature {
+    number: usize,
+    /// From where coordinates are counted: small differences of large numbers stay exact.
+    origin: f64,
+    rate: f64,
+    /// The rows' places in units of the distance.
+    places: Vec<f64>,
+}
+
+impl Feature {
+    fn place(&self, coordinate: f64) -> f64 {
+        self.rate * (coordinate - self.origin)
+    }
+}
+
+impl LimitRows {
+    /// `rates` are those of the coordinates, which `table` has.
+    pub(crate) fn new<S: Scalar>(table: Table<'_, S>, order: &[RowId], rates: &[f64]) -> Self {
+        let cut = rates.iter().enumerate().filter(|(_, rate)| **rate > 0.0);
+        let features = cut.map(|(number, &rate)| {
+            let of = |row: &RowId| -> f64 { table.row(*row)[number].into() };
+            let feature = Feature { number, origin: order.first().map_or(0.0, of), rate, places: Vec::new() };
+            Feature { places: order.iter().map(|row| feature.place(of(row))).collect(), ..feature }
+        });
+        Self { features: features.collect(), n_rows: order.len() }
+    }
+
+    /// The distances of a point, given by its coordinates, from all rows.
+    fn from_point(&self, x: impl Fn(usize) -> f64, distances: &mut Vec<f64>) {
+        distances.clear();
+        distances.resize(self.n_rows, 0.0);
+        for feature in &self.features {
+            add_distances(&feature.places, feature.place(x(feature.number)), distances);
+        }
+    }
+
+    /// Adds the distances of a row from those before it.
+    fn add_from_row(&self, row: usize, distances: &mut [f64]) {
+        for feature in &self.features {
+            add_distances(&feature.places[..row], feature.places[row], distances);
+        }
+    }
+}
+
+fn add_distances(places: &[f64], place: f64, distances: &mut [f64]) {
+    for (distance, other) in distances.iter_mut().zip(places) {
+        *distance += (other - place).abs();
+    }
+}
+
+/// The system of some rows and a noise.
+pub(crate) struct LimitSystem<'a> {
+    matrix: SymmetricMatrix,
+    noise: Noise,
+    run: &'a Run<'a>,
+}
+
+impl<'a> LimitSystem<'a> {
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn new(
+        rows: &LimitRows,
+        covariance: &Covariance,
+        (noise_variance, weights): (f64, Option<&[f64]>),
+        run: &'a Run<'a>,
+    ) -> Result<Self> {
+        let matrix = SymmetricMatrix::new(rows.n_rows, covariance.of_itself(), run, |row, before| {
+            rows.add_from_row(row, before);
+            covariance.replace(before);
+        })?;
+        Ok(Self { matrix, noise: Noise::new(noise_variance, weights), run })
+    }
+
+    /// The rows' weights in the common order, as `targets` are, for `L` problems at once: rows that are left out of one weigh
+    /// nothing in it. Until what is left of the targets is less than a share of them.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn weights<const L: usize>(
+        &self,
+        targets: &[[f64; L]],
+        left_out: impl Fn(usize, usize) -> bool,
+        tolerance: f64,
+    ) -> Result<Vec<[f64; L]>> {
+        self.noise.weights(|weights| self.means(weights), targets, left_out, tolerance)
+    }
+
+    /// The means at the rows, given their weights.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn means<const L: usize>(&self, weights: &[[f64; L]]) -> Result<Vec<[f64; L]>> {
+        self.matrix.product(weights, self.run)
+    }
+}
+
+/// Sums of covariances with rows, as functions of a point: the posterior mean of a system, and several more.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitFunction {
+    rows: LimitRows,
+    covariance: Covariance,
+    /// In the order of the rows.
+    weights: Vec<f64>,
+    /// Row after row.
+    of_columns: Vec<f64>,
+}
+
+impl LimitFunction {
+    pub(crate) fn new(
+        rows: LimitRows,
+        covariance: Covariance,
+        weights: Vec<f64>,
+        of_columns: Vec<f64>,
+    ) -> Self {
+        Self { rows, covariance, weights, of_columns }
+    }
+
+    /// The sums at a point, given by its coordinates: that of the weights, and those of the columns.
+    pub(crate) fn at(&self, x: impl Fn(usize) -> f64, buffer: &mut Vec<f64>) -> (f64, Vec<f64>) {
+        self.rows.from_point(x, buffer);
+        self.covariance.replace(buffer);
+        let width = self.of_columns.len() / self.weights.len().max(1);
+        let mut columns = vec![0.0; width];
+        for (covariance, weights) in buffer.iter().zip(self.of_columns.chunks_exact(width.max(1))) {
+            for (column, weight) in columns.iter_mut().zip(weights) {
+                *column += covariance * weight;
+            }
+        }
+        (buffer.iter().zip(&self.weights).map(|(covariance, weight)| covariance * weight).sum(), columns)
+    }
+}
+
+#[cfg(test)]
+mod tests;

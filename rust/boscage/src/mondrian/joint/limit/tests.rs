@@ -1,0 +1,139 @@
+use super::*;
+use crate::data::{Rows, goes_right};
+use crate::mondrian::forest::Batch;
+use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::process::domain::Domain;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
+use crate::random::keyed::Stream;
+
+const N: usize = 12;
+const RATES: [f64; 3] = [2.0, 0.0, 0.5];
+
+fn rows(n: usize) -> Vec<f64> {
+    let mut stream = Stream::new(8, 0);
+    (0..3 * n).map(|_| stream.unit()).collect()
+}
+
+fn limit_rows(x: &[f64]) -> LimitRows {
+    let order: Vec<RowId> = (0..(x.len() / 3) as RowId).collect();
+    LimitRows::new(Table::new(x, 3), &order, &RATES)
+}
+
+/// The covariances of a row with those before it.
+fn covariances(rows: &LimitRows, covariance: &Covariance, row: usize) -> Vec<f64> {
+    let mut before = vec![0.0; row];
+    rows.add_from_row(row, &mut before);
+    covariance.replace(&mut before);
+    before
+}
+
+/// The mean over trees of what two rows share goes to the limit: it differs from it as a mean of so many draws does.
+#[test]
+fn trees_go_to_the_limit() {
+    const TREES: usize = 20000;
+    let hyper = Hyperparameters {
+        mu: 0.0,
+        gamma1: 1.7,
+        gamma2: 0.6,
+        noise_variance: 1.0,
+        delay: 0.0,
+        coarse: CoarsePrior::NONE,
+    };
+    let (x, run) = (rows(N), Run::default());
+    let y: Vec<f64> = (0..N).map(|i| i as f64).collect();
+    for lifetime in [f64::INFINITY, 1.2] {
+        let settings = RegressionSettings {
+            posterior: Posterior::Exact,
+            hyperparameters: Some(hyper),
+            ..RegressionSettings::default()
+        };
+        let trees = MondrianSettings { n_estimators: TREES, lifetime, ..MondrianSettings::default() };
+        let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], Some(RATES.to_vec())).unwrap();
+        let batch = Batch { rows: Rows::from_f64(&x, 3).unwrap(), ids: None, weights: None };
+        let forest = MondrianRegressor::fit(trees, settings, domain, batch, &y, &run).unwrap();
+        let trees = forest.trees(&run).unwrap();
+        let (limit, covariance) = (limit_rows(&x), Covariance::new(1.7, 0.6, lifetime));
+        let mut square = 0.0;
+        for i in 1..N {
+            for (j, expected) in covariances(&limit, &covariance, i).into_iter().enumerate() {
+                let shared = trees.iter().map(|tree| {
+                    let mut node = 0;
+                    while tree.children_left[node] >= 0 {
+                        let right = |row: usize| {
+                            goes_right(x[3 * row + tree.feature[node] as usize], tree.threshold[node])
+                        };
+                        if right(i) != right(j) {
+                            break;
+                        }
+                        let child = if right(i) { &tree.children_right } else { &tree.children_left };
+                        node = child[node] as usize;
+                    }
+                    hyper.clock(tree.time[node].min(lifetime))
+                });
+                let shared: Vec<f64> = shared.collect();
+                let mean = shared.iter().sum::<f64>() / TREES as f64;
+                let variance = shared.iter().map(|own| (own - mean).powi(2)).sum::<f64>() / TREES as f64;
+                let z = (mean - expected) / (variance / TREES as f64).sqrt();
+                assert!(z.abs() < 4.5, "rows {i} and {j}: {mean} and {expected}");
+                square += z * z;
+            }
+        }
+        let pairs = (N * (N - 1) / 2) as f64;
+        // Pairs of rows are dependent.
+        assert!((square / pairs - 1.0).abs() < 0.6, "{}", square / pairs);
+        assert!((covariance.of_itself() - hyper.clock(lifetime)).abs() < 1e-12);
+    }
+}
+
+/// Weights solve the dense system without the rows that are left out, for any number of threads to the same bits.
+#[test]
+fn weights_solve_the_system() {
+    const N: usize = 33;
+    let (x, noise) = (rows(N), 0.2);
+    let (limit, covariance) = (limit_rows(&x), Covariance::new(1.0, 0.8, f64::INFINITY));
+    let row_weights: Vec<f64> = (0..N).map(|i| 0.5 + (i % 5) as f64).collect();
+    let targets: Vec<[f64; 3]> = (0..N).map(|i| [(i as f64).sin(), x[3 * i], 1.0]).collect();
+    let left_out = |row: usize, lane: usize| row % 3 == lane;
+    for weights in [None, Some(&row_weights[..])] {
+        let found = [1, 4].map(|n_threads| {
+            let run = Run { n_threads, ..Run::default() };
+            let system = LimitSystem::new(&limit, &covariance, (noise, weights), &run).unwrap();
+            system.weights(&targets, left_out, 1e-13).unwrap()
+        });
+        assert_eq!(found[0], found[1]);
+        for lane in 0..3 {
+            for i in (0..N).filter(|i| !left_out(*i, lane)) {
+                let noise = noise / weights.map_or(1.0, |weights| weights[i]);
+                let mut product = (covariance.of_itself() + noise) * found[0][i][lane];
+                for j in (0..N).filter(|&j| j != i) {
+                    let (first, second) = (i.min(j), i.max(j));
+                    let shared = covariances(&limit, &covariance, second)[first];
+                    product += shared * found[0][j][lane];
+                }
+                assert!((product - targets[i][lane]).abs() < 1e-10, "row {i}: {product}");
+            }
+            assert!((0..N).filter(|i| left_out(*i, lane)).all(|i| found[0][i][lane] == 0.0));
+        }
+    }
+}
+
+/// At a row, a function is the mean of the row.
+#[test]
+fn functions_are_means() {
+    const N: usize = 20;
+    let (x, run) = (rows(N), Run::default());
+    let (limit, covariance) = (limit_rows(&x), Covariance::new(1.3, 0.4, 2.0));
+    let system = LimitSystem::new(&limit, &covariance, (0.1, None), &run).unwrap();
+    let weights: Vec<[f64; 3]> = (0..N).map(|i| [1.0, i as f64, -0.5]).collect();
+    let means = system.means(&weights).unwrap();
+    let of_columns = weights.iter().flat_map(|[_, a, b]| [*a, *b]).collect();
+    let first = weights.iter().map(|own| own[0]).collect();
+    let function = LimitFunction::new(limit, covariance, first, of_columns);
+    for (i, expected) in means.iter().enumerate() {
+        let (mean, columns) = function.at(|d| x[3 * i + d], &mut Vec::new());
+        assert!((mean - expected[0]).abs() < 1e-12);
+        assert!(columns.iter().zip(&expected[1..]).all(|(a, b)| (a - b).abs() < 1e-11));
+    }
+}

@@ -1,0 +1,162 @@
+//! The equations of the joint model, with the covariance of some trees or that of infinitely many.
+
+use crate::control::Run;
+use crate::data::{RowId, Scalar, Table};
+use crate::error::Result;
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::joint::limit::{Covariance, LimitFunction, LimitRows, LimitSystem};
+use crate::mondrian::joint::{System, Trees};
+use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::branch_time;
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::settings::RegressionSettings;
+use crate::mondrian::tree::arena::NodeId;
+
+/// The smallest noise as a share of `gamma_1`: with less, rows that coincide get weights that cancel to the
+/// last bit.
+const LEAST_NOISE: f64 = 1e-9;
+
+/// The model of some trees with its hyperparameters, of targets whose mean is 0.
+pub(crate) struct Joint<'a> {
+    hyper: Hyperparameters,
+    system: System<'a>,
+}
+
+impl<'a> Joint<'a> {
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn new(
+        trees: &'a Trees,
+        weights: Option<&[f64]>,
+        hyper: Hyperparameters,
+        run: &'a Run<'a>,
+    ) -> Result<Self> {
+        let system = System::new(trees, |time| hyper.clock(time), (noise_of(&hyper), weights), run)?;
+        Ok(Self { hyper, system })
+    }
+
+    /// Each tree's share of the rows' weights, in `L` problems, out of which other rows are left.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn weights<const L: usize>(
+        &self,
+        targets: &[[f64; L]],
+        left_out: impl Fn(usize, usize) -> bool,
+        tolerance: f64,
+    ) -> Result<Vec<[f64; L]>> {
+        self.system.weights(targets, left_out, tolerance)
+    }
+
+    /// A tree's share of the mean of a row that it holds with weight 0, `path` leading to its leaf;
+    /// `branch` is where the row branches off from the leaf's other rows.
+    pub(crate) fn left_out(
+        &self,
+        tree: usize,
+        sum: impl Fn(NodeId) -> f64,
+        path: &[NodeId],
+        branch: Option<&Stop>,
+    ) -> f64 {
+        let whole: f64 = path.iter().map(|&node| self.system.span(tree, node) * sum(node)).sum();
+        match (branch, path.last()) {
+            (Some(stop), Some(&leaf)) => {
+                let span = self.system.span(tree, leaf);
+                let Hyperparameters { gamma1, gamma2, delay, .. } = self.hyper;
+                let probability = branch_time::branch_probability(stop);
+                let gain = gamma1 * branch_time::expected_clock(stop, gamma2, delay, probability)
+                    - self.hyper.clock(stop.after);
+                whole - (span - branch_time::expected_span(probability, span, gain)) * sum(leaf)
+            }
+            _ => whole,
+        }
+    }
+}
+
+/// The noise variance of the equations.
+fn noise_of(hyper: &Hyperparameters) -> f64 {
+    hyper.noise_variance.max(LEAST_NOISE * hyper.gamma1)
+}
+
+/// The model of infinitely many trees, without its hyperparameters.
+pub(crate) struct Limit {
+    rows: LimitRows,
+    lifetime: f64,
+}
+
+impl Limit {
+    /// Of the rows in an order; none where the settings say that the trees' own covariance is used.
+    pub(crate) fn of<S: Scalar>(
+        settings: &RegressionSettings,
+        forest: &Forest<NodeMoments>,
+        storage: &Storage<S, NodeMoments>,
+        order: &[RowId],
+    ) -> Option<Self> {
+        let of = || {
+            let table = Table::new(&storage.values, forest.domain.n_features());
+            LimitRows::new(table, order, forest.domain.rates())
+        };
+        let lifetime = forest.settings.lifetime;
+        settings.has_limit(&forest.settings, order.len()).then(|| Self { rows: of(), lifetime })
+    }
+
+    fn covariance(&self, hyper: &Hyperparameters) -> Covariance {
+        Covariance::new(hyper.gamma1, hyper.gamma2, self.lifetime)
+    }
+
+    /// The mean, given the rows' weights, and columns with the same rows.
+    pub(super) fn function(
+        &self,
+        hyper: &Hyperparameters,
+        weights: Vec<f64>,
+        columns: &[Vec<f64>],
+    ) -> LimitFunction {
+        let of_columns = (0..weights.len()).flat_map(|row| columns.iter().map(move |column| column[row]));
+        let of_columns = of_columns.collect();
+        LimitFunction::new(self.rows.clone(), self.covariance(hyper), weights, of_columns)
+    }
+
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn system<'a>(
+        &self,
+        weights: Option<&[f64]>,
+        hyper: &Hyperparameters,
+        run: &'a Run<'a>,
+    ) -> Result<LimitSystem<'a>> {
+        LimitSystem::new(&self.rows, &self.covariance(hyper), (noise_of(hyper), weights), run)
+    }
+}
+
+/// The equations that are solved.
+pub(super) enum Equations<'a> {
+    Trees(Joint<'a>),
+    Limit(LimitSystem<'a>),
+}
+
+impl Equations<'_> {
+    /// The number of trees of which each has a share of the weights.
+    pub(super) fn n_shares(&self) -> usize {
+        match self {
+            Self::Trees(joint) => joint.system.n_trees(),
+            Self::Limit(_) => 1,
+        }
+    }
+
+    /// Each share of the rows' weights, in `L` problems, out of which other rows are left.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn weights<const L: usize>(
+        &self,
+        targets: &[[f64; L]],
+        left_out: impl Fn(usize, usize) -> bool,
+        tolerance: f64,
+    ) -> Result<Vec<[f64; L]>> {
+        match self {
+            Self::Trees(joint) => joint.weights(targets, left_out, tolerance),
+            Self::Limit(system) => system.weights(targets, left_out, tolerance),
+        }
+    }
+}
