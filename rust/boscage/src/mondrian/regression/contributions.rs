@@ -105,7 +105,9 @@ impl MondrianRegressor {
             let rest = mean - (*base + values.iter().sum::<f64>());
             let size: f64 = values.iter().map(|value| value.abs()).sum();
             if size > 0.0 {
-                values.iter_mut().for_each(|value| *value += rest * (value.abs() / size));
+                for value in values.iter_mut() {
+                    *value += rest * (value.abs() / size);
+                }
             } else {
                 *base += rest;
             }

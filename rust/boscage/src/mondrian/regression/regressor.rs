@@ -256,8 +256,8 @@ impl MondrianRegressor {
             let Solution { linear, limit, .. } = &without.solution;
             for mut own in chunks.into_iter().flat_map(|chunk| chunk.rows) {
                 if let Some(limit) = limit {
-                    let means = limit_means(limit, &forest.domain, Rows::from_f64(&x, x.len())?, run)?;
-                    means.into_iter().for_each(|mean| own.joint = mean);
+                    let x = Rows::from_f64(&x, x.len())?;
+                    own.joint = limit_means(limit, &forest.domain, x, run)?.swap_remove(0);
                 }
                 found.push(own.finish(state, None, linear.as_ref(), |d| x[d]));
             }

@@ -60,7 +60,7 @@ impl LimitRows {
     }
 
     /// The distances of a point, given by its coordinates, from all rows.
-    fn from_point(&self, x: impl Fn(usize) -> f64, distances: &mut Vec<f64>) {
+    fn to_point(&self, x: impl Fn(usize) -> f64, distances: &mut Vec<f64>) {
         distances.clear();
         distances.resize(self.n_rows, 0.0);
         for feature in &self.features {
@@ -69,7 +69,7 @@ impl LimitRows {
     }
 
     /// Adds the distances of a row from those before it.
-    fn add_from_row(&self, row: usize, distances: &mut [f64]) {
+    fn add_to_row(&self, row: usize, distances: &mut [f64]) {
         for feature in &self.features {
             add_distances(&feature.places[..row], feature.places[row], distances);
         }
@@ -99,7 +99,7 @@ impl<'a> LimitSystem<'a> {
         run: &'a Run<'a>,
     ) -> Result<Self> {
         let matrix = SymmetricMatrix::new(rows.n_rows, covariance.of_itself(), run, |row, before| {
-            rows.add_from_row(row, before);
+            rows.add_to_row(row, before);
             covariance.replace(before);
         })?;
         Ok(Self { matrix, noise: Noise::new(noise_variance, weights), run })
@@ -151,7 +151,7 @@ impl LimitFunction {
 
     /// The sums at a point, given by its coordinates: that of the weights, and those of the columns.
     pub(crate) fn at(&self, x: impl Fn(usize) -> f64, buffer: &mut Vec<f64>) -> (f64, Vec<f64>) {
-        self.rows.from_point(x, buffer);
+        self.rows.to_point(x, buffer);
         self.covariance.replace(buffer);
         let width = self.of_columns.len() / self.weights.len().max(1);
         let mut columns = vec![0.0; width];

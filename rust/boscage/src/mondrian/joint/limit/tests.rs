@@ -24,7 +24,7 @@ fn limit_rows(x: &[f64]) -> LimitRows {
 /// The covariances of a row with those before it.
 fn covariances(rows: &LimitRows, covariance: &Covariance, row: usize) -> Vec<f64> {
     let mut before = vec![0.0; row];
-    rows.add_from_row(row, &mut before);
+    rows.add_to_row(row, &mut before);
     covariance.replace(&mut before);
     before
 }

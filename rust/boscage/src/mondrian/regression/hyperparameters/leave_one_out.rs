@@ -21,7 +21,6 @@ use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
 use crate::mondrian::regression::hyperparameters::trial::{Clocks, LeftOut, Trial};
 use crate::mondrian::regression::joint::Standard;
-use crate::mondrian::regression::joint::equations::Limit;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise::PRIOR;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -75,8 +74,8 @@ impl Chosen {
 /// that of `heuristic`, and so is the noise if it is fixed: then `gamma_1` is sought instead of its share.
 /// What has more variance than `far` away from all data is delayed, and judged so.
 ///
-/// For the joint posterior, those under which all trees together predict such rows with least squared error
-/// come first. Then, beside the others, the share of their mean and the spread of the trees about it.
+/// For the joint posterior, those under which all trees together predict such rows with least error come first.
+/// Then, beside the others, the share of their mean and the spread of the trees about it.
 ///
 /// For local noise, its tails are chosen, and how many rows a parent's factor counts as. Here rows are left out in
 /// parts. A row that lies far off increases the errors of its neighbours, so errors that it contributed to would
@@ -98,8 +97,7 @@ pub(crate) fn maximise<S: Scalar>(
     let joint = match settings.posterior {
         Posterior::Joint => {
             let standard = Standard::new(&heuristic);
-            let limit = Limit::of(settings, forest, storage, &trial.order);
-            Some(trial.joint(standard, line, limit.as_ref(), |point| at(&standard.hyper, fixed, point))?)
+            Some(trial.joint(standard, line, settings, |point| at(&standard.hyper, fixed, point))?)
         }
         Posterior::Exact | Posterior::Fast => None,
     };
@@ -139,8 +137,7 @@ fn at(heuristic: &Hyperparameters, fixed: bool, [share, gamma2]: [i32; 2]) -> Hy
         let gamma1 = heuristic.gamma1 * f64::from(-share).exp2();
         return Hyperparameters { gamma1, gamma2, ..*heuristic };
     }
-    let least = std::env::var("LEAST").ok().and_then(|l| l.parse().ok()).unwrap_or(LEAST_NOISE);
-    let share = (START.0 * f64::from(share).exp2()).max(least);
+    let share = (START.0 * f64::from(share).exp2()).max(LEAST_NOISE);
     Hyperparameters { gamma2, noise_variance: heuristic.gamma1 * share, ..*heuristic }
 }
 

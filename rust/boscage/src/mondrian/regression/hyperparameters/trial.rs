@@ -48,6 +48,7 @@ pub(super) struct Trial<'a, S> {
     /// Of the chosen rows, over their mean.
     pub(super) weights: Vec<f64>,
     pub(super) forest: &'a Forest<NodeMoments>,
+    pub(super) storage: &'a Storage<S, NodeMoments>,
     pub(super) observed: Observed<'a>,
     /// All rows in their common order.
     pub(super) order: Vec<RowId>,
@@ -138,7 +139,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let mixture = mixture.into_iter().flatten().collect();
         let targets = rows.iter().map(|&row| observed.targets.of(row)).collect();
         let weights = relative_weights(&rows, observed.targets);
-        Ok(Self { trees, mixture, places, targets, weights, forest, observed, order, chosen, run })
+        Ok(Self { trees, mixture, places, targets, weights, forest, storage, observed, order, chosen, run })
     }
 
     /// The clocks of the mixture's trees.
