@@ -148,6 +148,11 @@ def test_missing_values_go_where_trees_learned(name: str) -> None:
 # -- Mondrian forests ------------------------------------------------------------------------------
 
 
+def summed_by_trees(forest: MondrianForestRegressor, x: Any = X) -> Any:
+    """Predictions for training rows by the forest that is exported: each is a sum over trees."""
+    return clone(forest).set_params(joint_kernel="trees").fit(x, Y).predict(x)
+
+
 def of_leaves(forest: Any, rows: Any) -> Any:
     """What trees add up to where each row has the prediction of its leaf."""
     leaves = forest.apply(rows)
@@ -161,7 +166,7 @@ def test_leaves_of_regression_forests(predictive: str, dtype: str) -> None:
     forest = MondrianForestRegressor(**FOREST, predictive=predictive, trend=None).fit(X, Y)
     rows = rows_for(forest, dtype)
     expected = of_leaves(forest, rows)[:, 0]
-    assert np.allclose(forest.predict(X), of_leaves(forest, X)[:, 0], rtol=1e-12)
+    assert np.allclose(summed_by_trees(forest), of_leaves(forest, X)[:, 0], rtol=1e-12)
     graph = by_onnx(forest, rows, approximate=True)["prediction"]
     assert np.allclose(graph, expected, rtol=1e-6)
     assert np.allclose(by_treelite(forest, rows, approximate=True)[:, 0], expected, rtol=1e-6)
@@ -202,7 +207,7 @@ def test_a_trend_changes_its_slopes_at_the_ends_of_ranges(dtype: str) -> None:
     ranges = ([-0.5] * 3, [0.5] * 3)
     forest = MondrianForestRegressor(**FOREST, trend="linear", feature_range=ranges).fit(X, Y)
     found = by_onnx(forest, X.astype(dtype), approximate=True)["prediction"]
-    assert np.allclose(found, forest.predict(X), rtol=1e-6)
+    assert np.allclose(found, summed_by_trees(forest), rtol=1e-6)
     _, parts = forest._model.trend_parts()
     assert all(below and above for *_, below, above in parts)
     with pytest.raises(ValueError, match="trend=None"):
@@ -215,12 +220,13 @@ def test_missing_values_go_where_their_numbers_do(trend: str | None) -> None:
     holes[rng.uniform(size=X.shape) < 0.2] = np.nan
     numbers = [0.3, -0.2, 5.0]
     forest = MondrianForestRegressor(**FOREST, trend=trend, substitutes=numbers).fit(holes, Y)
+    expected = summed_by_trees(forest, x=holes)
     for dtype in ("float32", "float64"):
         found = by_onnx(forest, holes.astype(dtype), approximate=True)["prediction"]
-        assert np.allclose(found, forest.predict(holes), rtol=1e-6)
+        assert np.allclose(found, expected, rtol=1e-6)
     if trend is None:
         found = by_treelite(forest, holes.astype(float), approximate=True)
-        assert np.allclose(found[:, 0], forest.predict(holes), rtol=1e-12)
+        assert np.allclose(found[:, 0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("labels", [[True, False], [1.0, 2.0], [3, -4], ["no", "yes"]])

@@ -50,23 +50,24 @@ def models() -> dict[str, Any]:
     thesis.fit(x, codes, ["no", "yes"], **shared)
     found["classes, not calibrated"] = thesis
     for dtype in (np.float32, np.float64):
-        model = _core.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+        model = _core.MondrianRegressor(
+            n_estimators=2, min_samples_split=3, joint_kernel="trees", seed=1
+        )
         model.fit(x.astype(dtype), y, weights=np.array([1.0, 0.5]), **shared)
         model.predict(x.astype(dtype))
         found[f"numbers, {np.dtype(dtype).name}"] = model
-    mapped = _core.MondrianRegressor(n_estimators=2, min_samples_split=3, seed=1)
+    mapped = _core.MondrianRegressor(
+        n_estimators=2, min_samples_split=3, joint_kernel="trees", seed=1
+    )
     linear = (np.empty(0), np.empty(0))
     bent = (np.array([0.0, 0.3, 1.0]), np.array([0.0, 0.8, 1.0]))
     mapped.fit(x, y, maps=[bent, linear], **shared)
     found["numbers, mapped"] = mapped
-    together = _core.MondrianRegressor(
-        n_estimators=2, posterior="joint", noise="local", noise_variance=0.1, seed=1
-    )
+    by_trees: dict[str, Any] = {"n_estimators": 2, "joint_kernel": "trees", "seed": 1}
+    together = _core.MondrianRegressor(noise="local", noise_variance=0.1, **by_trees)
     together.fit(x, y, maps=[linear, bent], **shared)
     found["numbers, together"] = together
-    line = _core.MondrianRegressor(
-        n_estimators=2, posterior="joint", trend="linear", trend_features=[0], seed=1
-    )
+    line = _core.MondrianRegressor(trend="linear", trend_features=[0], **by_trees)
     line.fit(x, y, **shared)
     found["numbers, with a trend"] = line
     holes = x.copy()
@@ -85,11 +86,12 @@ def models() -> dict[str, Any]:
     some = _core.MondrianClassifier(n_estimators=2, seed=1)
     some.fit(x, codes, ["no", "yes"], sample_weight=weights, **shared)
     found["classes, with weights of rows"] = some
-    line = _core.MondrianRegressor(
-        n_estimators=2, posterior="joint", trend="linear", trend_features=[0], seed=1
-    )
+    line = _core.MondrianRegressor(trend="linear", trend_features=[0], **by_trees)
     line.fit(x, y, sample_weight=weights, **shared)
     found["numbers, with weights of rows"] = line
+    limit = _core.MondrianRegressor(n_estimators=2, trend="linear", seed=1)
+    limit.fit(x, y, **shared)
+    found["numbers, by the limit of trees"] = limit
     return found
 
 
@@ -106,6 +108,7 @@ MODELS = [
     "classes, with categories",
     "classes, with weights of rows",
     "numbers, with weights of rows",
+    "numbers, by the limit of trees",
 ]
 
 
@@ -195,9 +198,12 @@ def test_the_version_is_the_oldest_that_can_hold_the_model() -> None:
     x, y = rows(0)
     linear, bent = (np.empty(0), np.empty(0)), (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     for maps, expected in ((None, 1), ([bent, linear], 2)):
-        thesis = _core.MondrianRegressor(n_estimators=2, prior_scale=None, seed=1)
+        thesis = _core.MondrianRegressor(
+            n_estimators=2, prior_scale=None, joint_kernel="trees", seed=1
+        )
         thesis.fit(x, y, low=np.zeros(D), high=np.ones(D), maps=maps)
         assert version(thesis) == expected
+    assert version(models()["numbers, by the limit of trees"]) == 13
     model = models()["numbers, mapped"]
     blob = model.to_bytes()
     x, _ = rows(0)

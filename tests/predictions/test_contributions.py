@@ -111,7 +111,9 @@ def test_a_class_that_no_leaf_predicts_has_no_contributions() -> None:
     np.testing.assert_allclose(found.predictions(), forest.predict_proba(X[:20]), atol=1e-14)
 
 
-@pytest.mark.parametrize("params", [{"posterior": "exact"}, {"posterior": "joint"}])
+@pytest.mark.parametrize(
+    "params", [{"posterior": "exact"}, {"posterior": "joint", "joint_kernel": "trees"}]
+)
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 def test_shapley_values_of_a_forest_are_those_of_the_definition(
     params: dict[str, Any], predictive: Any
@@ -132,6 +134,19 @@ def test_shapley_values_of_a_forest_are_those_of_the_definition(
         np.testing.assert_allclose(phi, expected[:, 0], rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(base, nothing[0], rtol=0.0, atol=1e-12)
     assert n_cells > 5
+
+
+@pytest.mark.parametrize("method", ["shapley", "path"])
+def test_what_trees_lack_of_the_limit_is_shared_by_sizes(method: Any) -> None:
+    forest = MondrianForestRegressor(n_estimators=10, random_state=0).fit(X, Y)
+    by_trees = forest.__class__(**forest.get_params() | {"joint_kernel": "trees"}).fit(X, Y)
+    found, of_trees = (model.contributions(NEW, method=method) for model in (forest, by_trees))
+    np.testing.assert_array_equal(found.base_values, of_trees.base_values)
+    rest = forest.predict(NEW) - by_trees.predict(NEW)
+    assert np.abs(rest).max() > 0.01
+    sizes = np.abs(of_trees.values)
+    expected = of_trees.values + rest[:, None] * sizes / sizes.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.values, expected, rtol=0.0, atol=1e-12)
 
 
 def test_missing_values_are_explained_by_their_substitutes() -> None:

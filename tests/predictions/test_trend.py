@@ -13,7 +13,7 @@ from boscage import MondrianForestRegressor
 from reference.arrays import Array
 
 N = 400
-BEYOND = np.r_[0.05, 0.2, 0.5, 1.0, 3.0, 10.0, 1e3, 1e6]
+BEYOND = np.r_[0.05, 0.2, 0.5, 1.0, 3.0, 10.0, 1e3, 1e6, 1e9]
 
 
 def data(kind: str, n: int = N) -> tuple[Array, Array]:

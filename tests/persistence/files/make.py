@@ -230,6 +230,10 @@ def mondrian() -> dict[str, Recipe]:
             weighted_forest(classes, posterior="joint", **UNIT),
         ),
         "regressor-row-weights": (Data(), weighted_forest(numbers, **UNIT)),
+        "regressor-limit-of-trees": (
+            Data(missing=True),
+            weighted_forest(numbers, trend="linear", joint_kernel="limit", **UNIT),
+        ),
         "regressor-trend-row-weights": (
             Data(dtype="float64"),
             weighted_forest(numbers, trend="linear", **UNIT),

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::mondrian::joint::passes::{Number, add};
 
-const ITERATIONS: usize = 1000;
+pub(super) const ITERATIONS: usize = 1000;
 
 /// The variance of the noise of the rows' values.
 pub(super) struct Noise {
@@ -23,8 +23,8 @@ impl Noise {
         Self { variance, roots }
     }
 
-    /// The rows' weights in the common order, as `targets` are, for `L` problems: rows that are left out of one weigh nothing
-    /// in it. Until what is left of the targets is less than a share of them.
+    /// Each of so many equal shares of the rows' weights in the common order, as `targets` are, for `L` problems: rows that are
+    /// left out of one weigh nothing in it. Until what is left of the targets is less than `tolerance` of them.
     ///
     /// # Errors
     /// Those of `product`.
@@ -33,7 +33,7 @@ impl Noise {
         product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
         targets: &[[f64; L]],
         left_out: impl Fn(usize, usize) -> bool,
-        tolerance: f64,
+        (n_shares, tolerance): (usize, f64),
     ) -> Result<Vec<[f64; L]>> {
         let weighs: Vec<[f64; L]> = (0..targets.len())
             .map(|row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 }))
@@ -46,7 +46,8 @@ impl Noise {
             .zip(&weighs)
             .map(|(y, weighs)| std::array::from_fn(|lane| weighs[lane] * (y[lane] / unit)));
         let weights = self.solve(product, &mut rest.collect::<Vec<_>>(), &weighs, tolerance)?;
-        Ok(weights.into_iter().map(|weights| weights.map(|weight| unit * weight)).collect())
+        let share = unit / n_shares as f64;
+        Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
     }
 
     /// The solution of `(K + s^2 W^-1) weights = rest` for the rows that weigh something. `rest` becomes what the weights
@@ -67,10 +68,6 @@ impl Noise {
         let mut direction = rest.to_vec();
         let mut square = dot(rest, rest);
         let enough = square.map(|square| tolerance * tolerance * square);
-        // A solved problem takes no further steps.
-        let ratio = |a: [f64; L], b: [f64; L]| -> [f64; L] {
-            std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
-        };
         for _ in 0..ITERATIONS {
             if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
                 break;
@@ -100,7 +97,7 @@ impl Noise {
     }
 
     /// `W^1/2 K W^1/2` times numbers.
-    fn scaled<const L: usize>(
+    pub(super) fn scaled<const L: usize>(
         &self,
         product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
         numbers: &[[f64; L]],
@@ -113,6 +110,11 @@ impl Noise {
         let mut product = product(&numbers)?;
         self.scale(&mut product, |root| root);
         Ok(product)
+    }
+
+    /// The square root of a row's weight.
+    pub(super) fn root(&self, row: usize) -> f64 {
+        self.roots.as_ref().map_or(1.0, |roots| roots[row])
     }
 
     /// Multiplies the numbers of every row by a function of the root of its weight, which takes 1 to 1.
@@ -128,7 +130,12 @@ impl Noise {
     }
 }
 
-fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
+/// Ratios of problems; none, where a problem is solved and takes no further steps.
+pub(super) fn ratio<const L: usize>(a: [f64; L], b: [f64; L]) -> [f64; L] {
+    std::array::from_fn(|lane| if b[lane] > 0.0 { a[lane] / b[lane] } else { 0.0 })
+}
+
+pub(super) fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
     let mut sums = [0.0; L];
     for (a, b) in a.iter().zip(b) {
         for lane in 0..L {

@@ -16,10 +16,13 @@
 //! (`block`), with fewer products for all of them. Rows are numbered in a canonical order (`row_order`), so that
 //! sums do not depend on the order of arrival.
 //!
+//! `left_out_by_noise` predicts left-out rows for many noise variances at once.
+//!
 //! With infinitely many trees, `K` is known in closed form (`limit`).
 
 mod block;
 mod conjugate_gradients;
+mod left_out_by_noise;
 pub(crate) mod limit;
 mod means;
 mod passes;
@@ -37,6 +40,7 @@ use conjugate_gradients::Noise;
 use passes::{Number, Passes, add};
 use row_order::places_in;
 
+pub(crate) use left_out_by_noise::LeftOutPlace;
 pub(crate) use means::ColumnMeans;
 pub(crate) use passes::{MergedNode, PathShare};
 
@@ -63,11 +67,6 @@ impl Trees {
         let places = places_in(order);
         let passes = run.map(trees.len(), |i| Ok(Passes::new(&trees[i], &places, lifetime)))?;
         Ok(Self { passes, n_rows: order.len() })
-    }
-
-    /// The number of trees.
-    pub(crate) fn len(&self) -> usize {
-        self.passes.len()
     }
 
     /// The sums of weights by tree and node.
@@ -136,9 +135,7 @@ impl<'a> System<'a> {
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
         let product = |weights: &[[f64; L]]| self.product(weights, &[]);
-        let weights = self.noise.weights(product, targets, left_out, tolerance)?;
-        let share = 1.0 / self.n_trees() as f64;
-        Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
+        self.noise.weights(product, targets, left_out, (self.n_trees(), tolerance))
     }
 
     /// The weights of the other rows' values in the mean of a row that is left out, for `L` such rows: `(K + s^2 I)^-1 k`,

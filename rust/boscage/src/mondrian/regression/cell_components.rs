@@ -100,7 +100,7 @@ impl CellShare<Regression> {
         regression.check()?;
         check_apart(&regression)?;
         let targets = check_targets(batch.rows.n_rows(), targets)?;
-        let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
+        let posterior = Regression::new(regression);
         Self::of_rows(plan, owner, posterior, batch, &targets)
     }
 

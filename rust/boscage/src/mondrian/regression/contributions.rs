@@ -55,7 +55,7 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        let posterior = self.forest_posterior(run)?.shared_by_trees();
+        let posterior = self.posterior_by_trees(run)?;
         let found = shapley(&self.forest, &posterior, rows, run)?;
         self.with_rest(self.with_trend(found, rows, run)?, rows, run)
     }
@@ -65,17 +65,18 @@ impl MondrianRegressor {
     /// # Errors
     /// As [`MondrianRegressor::shapley`].
     pub fn path_contributions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        let posterior = self.forest_posterior(run)?.shared_by_trees();
+        let posterior = self.posterior_by_trees(run)?;
         let found = of_paths(&self.forest, &posterior, rows, run)?;
         self.with_rest(self.with_trend(found, rows, run)?, rows, run)
     }
 
-    /// The trees, whose leaves hold what they add to the predictive mean, without a trend.
+    /// The trees, whose leaves hold what they add to the predictive mean, without a trend; that of the same forest with
+    /// [`JointKernel::Trees`](crate::JointKernel::Trees), where the mean is no sum over trees.
     ///
     /// # Errors
     /// An interrupt.
     pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
-        let trees = covered_trees(&self.forest, &self.forest_posterior(run)?, run)?;
+        let trees = covered_trees(&self.forest, &self.posterior_by_trees(run)?, run)?;
         Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
     }
 
@@ -93,23 +94,22 @@ impl MondrianRegressor {
         split_gains(&self.forest, |y| y, squares, run)
     }
 
-    /// Where the joint model's mean is that of infinitely many trees, contributions are means over the forest's trees, a sample of
-    /// them. What these lack of the prediction is shared among the features in proportion to their contributions' sizes.
+    /// Where the mean is no sum over trees, contributions are those of the same forest with trees that have shares of it. What
+    /// these lack of the prediction is shared among the features in proportion to their contributions' sizes.
     fn with_rest(&self, mut found: Contributions, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         if self.forest_posterior(run)?.state.limit().is_none() {
             return Ok(found);
         }
         let means = self.predict_mean(rows, run)?;
-        let each = found.values.chunks_exact_mut(rows.n_features());
-        for ((values, base), mean) in each.zip(&mut found.base).zip(means) {
-            let rest = mean - (*base + values.iter().sum::<f64>());
+        let n_features = rows.n_features();
+        for (row, mean) in means.into_iter().enumerate() {
+            let base = found.base[if found.base.len() == 1 { 0 } else { row }];
+            let values = &mut found.values[row * n_features..][..n_features];
+            let rest = mean - (base + values.iter().sum::<f64>());
             let size: f64 = values.iter().map(|value| value.abs()).sum();
-            if size > 0.0 {
-                for value in values.iter_mut() {
-                    *value += rest * (value.abs() / size);
-                }
-            } else {
-                *base += rest;
+            for value in values {
+                // Equal shares where nothing is contributed.
+                *value += rest * if size > 0.0 { value.abs() / size } else { 1.0 / n_features as f64 };
             }
         }
         Ok(found)
@@ -118,7 +118,7 @@ impl MondrianRegressor {
     /// Adds the trend, which is a sum of functions of one feature each; a Shapley value of such a sum is what the row's
     /// value adds to the mean over all training rows.
     fn with_trend(&self, mut found: Contributions, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
-        let Some(linear) = self.forest_posterior(run)?.state.trend() else { return Ok(found) };
+        let Some(linear) = self.posterior_by_trees(run)?.state.trend() else { return Ok(found) };
         let n_features = rows.n_features();
         let mut filled = Vec::new();
         let rows = self.forest.domain.complete(rows, &mut filled)?;

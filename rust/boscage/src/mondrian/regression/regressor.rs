@@ -15,10 +15,11 @@ use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
-use crate::mondrian::regression::joint::solution::{JointWeights, Solution};
+use crate::mondrian::regression::joint::solution::JointWeights;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::predictive::left_out::LeftOut;
 use crate::mondrian::regression::predictive::{
-    ForestPosterior, LeftOut, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, limit_means, ragged,
+    ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, limit_means, ragged,
 };
 use crate::mondrian::regression::settings::{JointKernel, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
@@ -54,17 +55,49 @@ pub struct Regression {
     pub(crate) settings: RegressionSettings,
     /// Computed on the first read after rows came or left.
     pub(super) state: OnceLock<ForestState>,
+    /// The same with the trees' own covariance, where the other is not.
+    by_trees: OnceLock<ForestState>,
 }
 
 impl Regression {
-    pub(super) fn state(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&ForestState> {
-        if let Some(state) = self.state.get() {
+    pub(super) fn new(settings: RegressionSettings) -> Self {
+        Self { settings: settings.effective(), state: OnceLock::new(), by_trees: OnceLock::new() }
+    }
+
+    /// The state with other settings, or that which is known.
+    fn state_in<'a>(
+        known: &'a OnceLock<ForestState>,
+        settings: &RegressionSettings,
+        forest: &Forest<NodeMoments>,
+        run: &Run<'_>,
+    ) -> Result<&'a ForestState> {
+        if let Some(state) = known.get() {
             return Ok(state);
         }
         forest.settings.check_whole()?;
-        let state = with_storage!(forest.flushed(run)?, storage => ForestState::new(&self.settings, forest, storage, run))?;
+        let state =
+            with_storage!(forest.flushed(run)?, storage => ForestState::new(settings, forest, storage, run))?;
         // A thread that came first has computed the same.
-        Ok(self.state.get_or_init(|| state))
+        Ok(known.get_or_init(|| state))
+    }
+
+    pub(super) fn state(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&ForestState> {
+        Self::state_in(&self.state, &self.settings, forest, run)
+    }
+
+    /// The state of the same forest whose trees have shares of the joint mean ([`JointKernel::Trees`]).
+    pub(super) fn state_by_trees(&self, forest: &Forest<NodeMoments>, run: &Run<'_>) -> Result<&ForestState> {
+        let state = self.state(forest, run)?;
+        if state.limit().is_none() {
+            return Ok(state);
+        }
+        let settings = RegressionSettings { joint_kernel: JointKernel::Trees, ..self.settings.clone() };
+        Self::state_in(&self.by_trees, &settings, forest, run)
+    }
+
+    /// Forgets what rows determine.
+    fn reset(&mut self) {
+        (self.state, self.by_trees) = (OnceLock::new(), OnceLock::new());
     }
 }
 
@@ -72,12 +105,12 @@ impl NodePosterior for Regression {
     type Statistics = NodeMoments;
 
     fn rows_came(&mut self, _: &[f64]) {
-        self.state = OnceLock::new();
+        self.reset();
     }
 
     fn rows_left(&mut self, targets: &[f64]) {
         if !targets.is_empty() {
-            self.state = OnceLock::new();
+            self.reset();
         }
     }
 
@@ -159,7 +192,7 @@ impl MondrianRegressor {
             return Err(Error::InvalidSetting { name: "trend", expected, found });
         }
         let targets = check_targets(batch.rows.n_rows(), targets)?;
-        let posterior = Regression { settings: regression.effective(), state: OnceLock::new() };
+        let posterior = Regression::new(regression);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -253,13 +286,13 @@ impl MondrianRegressor {
             let gather = LeftOut { posterior, without: Some(&without) };
             let chunks = walk::predict_left_out(forest, &[row], run, &gather)?;
             let x = forest.filled_values(row);
-            let Solution { linear, limit, .. } = &without.solution;
+            let solution = &without.solution;
             for mut own in chunks.into_iter().flat_map(|chunk| chunk.rows) {
-                if let Some(limit) = limit {
+                if let Some(limit) = solution.limit() {
                     let x = Rows::from_f64(&x, x.len())?;
                     own.joint = limit_means(limit, &forest.domain, x, run)?.swap_remove(0);
                 }
-                found.push(own.finish(state, None, linear.as_ref(), |d| x[d]));
+                found.push(own.finish(state, None, solution.linear.as_ref(), |d| x[d]));
             }
         }
         Ok(ragged(found.into_iter()))
@@ -291,12 +324,13 @@ impl MondrianRegressor {
         Ok(linear.map(|linear| linear.by_feature(self.forest.domain.n_features())))
     }
 
-    /// The trend as a constant and a function of each of its features; none if there is no trend.
+    /// The trend as a constant and a function of each of its features, beside [`leaf_trees`](Self::leaf_trees); none if
+    /// there is no trend.
     ///
     /// # Errors
     /// An interrupt, while it is found.
     pub fn trend_parts(&self, run: &Run<'_>) -> Result<Option<(f64, Vec<TrendPart>)>> {
-        Ok(self.posterior.state(&self.forest, run)?.trend().map(Linear::by_part))
+        Ok(self.posterior.state_by_trees(&self.forest, run)?.trend().map(Linear::by_part))
     }
 
     /// Log marginal likelihood of the targets, its mean over trees; of what a trend leaves of them, if there is one.
@@ -337,6 +371,12 @@ impl MondrianRegressor {
 
     pub(super) fn forest_posterior(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
         let state = self.posterior.state(&self.forest, run)?;
+        Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
+    }
+
+    /// That of the same forest with [`JointKernel::Trees`], in which every prediction is a sum over trees.
+    pub(super) fn posterior_by_trees(&self, run: &Run<'_>) -> Result<ForestPosterior<'_>> {
+        let state = self.posterior.state_by_trees(&self.forest, run)?;
         Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
     }
 }

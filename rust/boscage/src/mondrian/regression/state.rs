@@ -118,17 +118,17 @@ impl ForestState {
 
     /// The joint mean as a function, where it is not a sum over trees.
     pub(super) fn limit(&self) -> Option<&LimitFunction> {
-        self.joint.as_ref().and_then(|joint| joint.solution.limit.as_ref())
+        self.joint.as_ref().and_then(|joint| joint.solution.limit())
     }
 
-    /// A tree's share of the joint mean of a row.
+    /// A tree's share of the joint mean of a row, if it has one.
     pub(super) fn joint_mean(&self, tree_index: usize, stops: StopsAndLaws<'_>, path: &mut JointPath) -> f64 {
         let of = |joint: &JointState| {
-            let sums = &joint.solution.sums[tree_index];
+            let sums = &joint.solution.by_trees()?.sums[tree_index];
             let sum = |node: NodeId| sums[node.index()];
-            tree_mean::mean((tree_index, sum), &joint.together.model.hyper, stops, path)
+            Some(tree_mean::mean((tree_index, sum), &joint.together.model.hyper, stops, path))
         };
-        self.joint.as_ref().map_or(0.0, of)
+        self.joint.as_ref().and_then(of).unwrap_or(0.0)
     }
 
     /// What the trend leaves of the targets, if there is one.
@@ -157,9 +157,9 @@ impl ForestState {
         path: &mut JointPath,
         smoothed: &mut Vec<f64>,
     ) {
-        if let Some(JointState { solution: Solution { linear: Some(linear), .. }, .. }) = &self.joint {
-            let width = linear.columns.len();
-            let sums = &linear.of_trees.sums[tree_index];
+        let Some(JointState { solution, .. }) = &self.joint else { return };
+        if let (Some(linear), Some(by_trees)) = (&solution.linear, solution.by_trees()) {
+            let (width, sums) = (linear.columns.len(), &by_trees.column_sums[tree_index]);
             let sum = |node: NodeId, column: usize| f64::from(sums[node.index() * width + column]);
             tree_mean::smooth(path, stops, width, sum, smoothed);
         }

@@ -18,6 +18,7 @@ mod matrix;
 use crate::control::Run;
 use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
+use crate::mondrian::joint::LeftOutPlace;
 use crate::mondrian::joint::conjugate_gradients::Noise;
 use matrix::SymmetricMatrix;
 
@@ -116,7 +117,24 @@ impl<'a> LimitSystem<'a> {
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
-        self.noise.weights(|weights| self.means(weights), targets, left_out, tolerance)
+        self.noise.weights(|weights| self.means(weights), targets, left_out, (1, tolerance))
+    }
+
+    /// Predictions of rows that are left out of some of `L` problems, for noise variances from the largest to the smallest, which is
+    /// the system's. `next` takes each one's number and predictions, until it returns false.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn left_out_by_noise<const L: usize>(
+        &self,
+        targets: &[[f64; L]],
+        left_out: (impl Fn(usize, usize) -> bool, &[LeftOutPlace]),
+        noises: (&[f64], f64),
+        next: impl FnMut(usize, &[f64]) -> bool,
+    ) -> Result<()> {
+        let (is_left_out, places) = left_out;
+        let product = |weights: &[[f64; L]]| self.means(weights);
+        self.noise.left_out_by_noise(product, (targets, is_left_out), places, noises, next)
     }
 
     /// The means at the rows, given their weights.

@@ -137,3 +137,45 @@ fn functions_are_means() {
         assert!(columns.iter().zip(&expected[1..]).all(|(a, b)| (a - b).abs() < 1e-11));
     }
 }
+
+/// Predictions for many noises in one run are those of every noise alone; the run ends when no more are asked for.
+#[test]
+fn left_out_rows_by_noise() {
+    const N: usize = 41;
+    let (x, run) = (rows(N), Run::default());
+    let (limit, covariance) = (limit_rows(&x), Covariance::new(1.0, 0.8, f64::INFINITY));
+    let row_weights: Vec<f64> = (0..N).map(|i| 0.5 + (i % 5) as f64).collect();
+    // The second problem is solved from the start.
+    let targets: Vec<[f64; 4]> = (0..N).map(|i| [(i as f64).sin(), 0.0, x[3 * i], 1.0]).collect();
+    let left_out = |row: usize, lane: usize| row % 5 == lane;
+    let places: Vec<LeftOutPlace> =
+        (0..N).filter(|row| row % 5 < 4).map(|row| LeftOutPlace { row, problem: row % 5 }).collect();
+    let noises = [300.0, 4.0, 1.0, 0.2, 0.01];
+    for weights in [None, Some(&row_weights[..])] {
+        let system = |noise: f64| LimitSystem::new(&limit, &covariance, (noise, weights), &run).unwrap();
+        let mut found: Vec<Vec<f64>> = Vec::new();
+        let smallest = system(noises[4]);
+        let next = |number: usize, means: &[f64]| {
+            assert_eq!(number, found.len());
+            found.push(means.to_vec());
+            true
+        };
+        smallest.left_out_by_noise(&targets, (left_out, &places), (&noises, 1e-12), next).unwrap();
+        assert_eq!(found.len(), noises.len());
+        for (noise, found) in noises.into_iter().zip(&found) {
+            let system = system(noise);
+            let means = system.means(&system.weights(&targets, left_out, 1e-13).unwrap()).unwrap();
+            for (place, found) in places.iter().zip(found) {
+                let expected = means[place.row][place.problem];
+                assert!((found - expected).abs() < 1e-10, "noise {noise}: {found} and {expected}");
+            }
+        }
+        let mut n_calls = 0;
+        let next = |_: usize, _: &[f64]| {
+            n_calls += 1;
+            n_calls < 2
+        };
+        smallest.left_out_by_noise(&targets, (left_out, &places), (&noises, 1e-12), next).unwrap();
+        assert_eq!(n_calls, 2);
+    }
+}

@@ -2,10 +2,10 @@
 
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
-use crate::mondrian::joint::Trees;
+use crate::mondrian::joint::{LeftOutPlace, Trees};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
-use crate::mondrian::regression::hyperparameters::search::climb;
+use crate::mondrian::regression::hyperparameters::search::{FARTHEST, WORTHWHILE, climb};
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
 use crate::mondrian::regression::joint::Standard;
 use crate::mondrian::regression::joint::equations::{Joint, Limit};
@@ -44,6 +44,12 @@ impl Observations {
             weights: self.weights.as_ref().map(of),
         }
     }
+
+    /// The targets of the parts' problems, side by side.
+    fn by_part<const L: usize>(&self) -> Vec<[f64; L]> {
+        let target = |place: usize, part: usize| self.targets[part.min(self.targets.len() - 1)][place];
+        (0..self.rows.len()).map(|place| std::array::from_fn(|part| target(place, part))).collect()
+    }
 }
 
 /// The covariance under which rows are predicted, but for its hyperparameters.
@@ -54,10 +60,8 @@ enum Kernel<'a> {
 }
 
 impl<S: Scalar> Trial<'_, S> {
-    /// The joint model, and its error for every chosen row. Rows are left out in parts.
-    ///
-    /// With the covariance of the forest's trees, the hyperparameters are those with the least squared error under some of the
-    /// trees; with that of infinitely many trees, those with the least absolute error, on which few rows weigh less.
+    /// The joint model, and its error for every chosen row. Rows are left out in parts. `at` has the hyperparameters at a point
+    /// of the grid: the noise's share and `gamma_2`, by powers of two.
     pub(super) fn joint(
         &self,
         standard: Standard,
@@ -66,32 +70,15 @@ impl<S: Scalar> Trial<'_, S> {
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<(Standard, Vec<f64>)> {
         let all = self.observations(standard, line);
-        let climb = |evaluate: &dyn Fn(Hyperparameters) -> Result<f64>| {
-            let evaluate = |point: [i32; 2]| {
-                let hyper = at(point);
-                Ok((evaluate(hyper)?, hyper))
-            };
-            Ok(climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?.1)
-        };
         let (hyper, errors) = match self.limit(settings, &all) {
             Some(limit) => {
-                let some = all.at(&self.few_places());
-                let few = self.limit(settings, &some).expect("fewer rows have a limit, too");
-                let hyper = climb(&|hyper| {
-                    let errors = self.errors(Kernel::Limit(&few), &some, hyper)?;
-                    Ok(-self.mean(&errors, f64::abs).ln())
-                })?;
+                let hyper = self.best_of_limit(&all.at(&self.few_places()), settings, at)?;
                 (hyper, self.errors(Kernel::Limit(&limit), &all, hyper)?)
             }
             None => {
                 let lifetime = self.forest.settings.lifetime;
                 let trees = |n: usize| Trees::new(&self.trees[..n], &self.order, lifetime, self.run);
-                let few = trees(self.trees.len().min(FEW_TREES))?;
-                let hyper = climb(&|hyper| {
-                    let errors = self.errors(Kernel::Trees(&few), &all, hyper)?;
-                    Ok(-0.5 * self.mean(&errors, |error| error * error).ln())
-                })?;
-                drop(few);
+                let hyper = self.best_of_trees(&trees(self.trees.len().min(FEW_TREES))?, &all, at)?;
                 (hyper, self.errors(Kernel::Trees(&trees(self.trees.len())?), &all, hyper)?)
             }
         };
@@ -99,10 +86,96 @@ impl<S: Scalar> Trial<'_, S> {
         Ok((standard.with(hyper), errors))
     }
 
-    /// The weighted mean of a function of the chosen rows' errors.
-    fn mean(&self, errors: &[f64], of: impl Fn(f64) -> f64) -> f64 {
-        let each = errors.iter().zip(&self.weights).map(|(&error, weight)| weight * of(error));
-        each.sum::<f64>() / errors.len() as f64
+    /// The hyperparameters under which the squared error is least.
+    fn best_of_trees(
+        &self,
+        trees: &Trees,
+        of: &Observations,
+        at: impl Fn([i32; 2]) -> Hyperparameters,
+    ) -> Result<Hyperparameters> {
+        let evaluate = |point: [i32; 2]| {
+            let hyper = at(point);
+            let errors = self.errors(Kernel::Trees(trees), of, hyper)?;
+            Ok((-0.5 * self.mean(&errors, |error, weight| weight * error * error).ln(), hyper))
+        };
+        Ok(climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?.1)
+    }
+
+    /// With the covariance of infinitely many trees, the hyperparameters under which the absolute error is least: on it few rows
+    /// weigh less than on the squared one.
+    fn best_of_limit(
+        &self,
+        of: &Observations,
+        settings: &RegressionSettings,
+        at: impl Fn([i32; 2]) -> Hyperparameters,
+    ) -> Result<Hyperparameters> {
+        let limit = self.limit(settings, of).expect("fewer rows have a limit, too");
+        let evaluate = |[gamma2]: [i32; 1]| {
+            // From much noise to little.
+            let mut points: Vec<Hyperparameters> =
+                (-FARTHEST..=FARTHEST).rev().map(|share| at([share, gamma2])).collect();
+            points.dedup();
+            self.best_noise(&limit, of, &points)
+        };
+        Ok(climb([0], &[[1], [-1]], evaluate)?.1)
+    }
+
+    /// The best of some hyperparameters that differ in the noise's share only, and its score. The noises are sorted from the
+    /// largest, and smaller ones are not tried after two that are worse.
+    fn best_noise(
+        &self,
+        limit: &Limit,
+        of: &Observations,
+        points: &[Hyperparameters],
+    ) -> Result<(f64, Hyperparameters)> {
+        match self.chosen.n_parts {
+            1 => self.best_noise_in::<1>(limit, of, points),
+            2 => self.best_noise_in::<2>(limit, of, points),
+            3 | 4 => self.best_noise_in::<4>(limit, of, points),
+            _ => self.best_noise_in::<PARTS>(limit, of, points),
+        }
+    }
+
+    fn best_noise_in<const L: usize>(
+        &self,
+        limit: &Limit,
+        of: &Observations,
+        points: &[Hyperparameters],
+    ) -> Result<(f64, Hyperparameters)> {
+        let n_parts = self.chosen.n_parts;
+        let targets = of.by_part::<L>();
+        let places: Vec<LeftOutPlace> = self
+            .chosen_places(of)
+            .map(|(row, number)| LeftOutPlace { row, problem: number % n_parts })
+            .collect();
+        let mut best: Option<(f64, usize)> = None;
+        let next = |point: usize, means: &[f64]| {
+            let errors = places.iter().zip(means).map(|(at, mean)| targets[at.row][at.problem] - mean);
+            let errors: Vec<f64> = errors.collect();
+            let score = -self.mean(&errors, |error, weight| weight * error.abs()).ln();
+            if best.is_none_or(|(most, _)| score > most + WORTHWHILE) {
+                best = Some((score, point));
+            }
+            best.is_some_and(|(_, best)| point < best + 2)
+        };
+        let is_left_out = |place: usize, part: usize| self.is_left_out(of, place, part);
+        limit.left_out_by_noise(
+            of.weights.as_deref(),
+            points,
+            (&targets, is_left_out, &places),
+            TOLERANCE,
+            self.run,
+            next,
+        )?;
+        // Targets of so many orders of magnitude that no error is finite.
+        let (score, point) = best.unwrap_or((f64::NEG_INFINITY, points.len() / 2));
+        Ok((score, points[point]))
+    }
+
+    /// The mean of a function of the chosen rows' errors and weights.
+    fn mean(&self, errors: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
+        let n = errors.len() as f64;
+        errors.iter().zip(&self.weights).map(|(&error, &weight)| of(error, weight) / n).sum()
     }
 
     fn limit(&self, settings: &RegressionSettings, of: &Observations) -> Option<Limit> {
@@ -155,12 +228,8 @@ impl<S: Scalar> Trial<'_, S> {
         hyper: Hyperparameters,
     ) -> Result<Vec<f64>> {
         let n_parts = self.chosen.n_parts;
-        // A target of each part's problem, side by side.
-        let target = |place: usize, part: usize| of.targets[part.min(of.targets.len() - 1)][place];
-        let targets: Vec<[f64; L]> =
-            (0..of.rows.len()).map(|place| std::array::from_fn(|part| target(place, part))).collect();
-        let is_left_out =
-            |place: usize, part: usize| part >= n_parts || self.chosen.part(of.rows[place]) == Some(part);
+        let targets = of.by_part::<L>();
+        let is_left_out = |place: usize, part: usize| self.is_left_out(of, place, part);
         let weights = of.weights.as_deref();
         let means: Box<dyn Fn(usize, usize) -> f64> = match kernel {
             Kernel::Trees(trees) => {
@@ -181,8 +250,18 @@ impl<S: Scalar> Trial<'_, S> {
                 Box::new(move |place, row| means[place][row % n_parts])
             }
         };
-        let numbers = of.rows.iter().map(|&row| self.chosen.numbers[row as usize]);
-        let chosen = numbers.enumerate().filter_map(|(place, row)| Some((place, row? as usize)));
+        let chosen = self.chosen_places(of);
         Ok(chosen.map(|(place, row)| targets[place][row % n_parts] - means(place, row)).collect())
+    }
+
+    /// Whether the row at a place is not in a part's problem.
+    fn is_left_out(&self, of: &Observations, place: usize, part: usize) -> bool {
+        part >= self.chosen.n_parts || self.chosen.part(of.rows[place]) == Some(part)
+    }
+
+    /// The chosen rows' places, each with its number among them.
+    fn chosen_places(&self, of: &Observations) -> impl Iterator<Item = (usize, usize)> {
+        let numbers = of.rows.iter().map(|&row| self.chosen.numbers[row as usize]);
+        numbers.enumerate().filter_map(|(place, row)| Some((place, row? as usize)))
     }
 }

@@ -4,9 +4,9 @@ use crate::error::Result;
 use crate::math::golden_section::{SHARE_OF_FILES, golden_section};
 
 /// Powers of two (at most) from the start of a search to where it ends.
-const FARTHEST: i32 = 8;
+pub(super) const FARTHEST: i32 = 8;
 /// Steps are taken as long as the mean log density grows by this.
-const WORTHWHILE: f64 = 1e-3;
+pub(super) const WORTHWHILE: f64 = 1e-3;
 
 /// The best point that is found by going in every direction as far as it leads, until none does; its score,
 /// and what belongs to it. No point is evaluated twice.

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::limit::{Covariance, LimitFunction, LimitRows, LimitSystem};
-use crate::mondrian::joint::{System, Trees};
+use crate::mondrian::joint::{LeftOutPlace, System, Trees};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hierarchy::branch_time;
@@ -126,6 +126,31 @@ impl Limit {
         run: &'a Run<'a>,
     ) -> Result<LimitSystem<'a>> {
         LimitSystem::new(&self.rows, &self.covariance(hyper), (noise_of(hyper), weights), run)
+    }
+}
+
+impl Limit {
+    /// Predictions of left-out rows at hyperparameters that differ in the noise's share of `gamma_1` only, from the largest to
+    /// the smallest; see [`LimitSystem::left_out_by_noise`]. `rows` are the targets of `L` problems, which rows are not in a
+    /// problem, and which are predicted.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn left_out_by_noise<const L: usize>(
+        &self,
+        weights: Option<&[f64]>,
+        points: &[Hyperparameters],
+        (targets, is_left_out, places): (&[[f64; L]], impl Fn(usize, usize) -> bool, &[LeftOutPlace]),
+        tolerance: f64,
+        run: &Run<'_>,
+        next: impl FnMut(usize, &[f64]) -> bool,
+    ) -> Result<()> {
+        let Some(last) = points.last() else { return Ok(()) };
+        // A factor on both does not change the mean.
+        let of = |hyper: &Hyperparameters| noise_of(hyper) * last.gamma1 / hyper.gamma1;
+        let noises: Vec<f64> = points.iter().map(of).collect();
+        let system = self.system(weights, last, run)?;
+        system.left_out_by_noise(targets, (is_left_out, places), (&noises, tolerance), next)
     }
 }
 

@@ -20,10 +20,15 @@ const TOLERANCE: f64 = 1e-10;
 /// Right-hand sides that are solved for at once.
 const LANES: usize = 8;
 
+/// The covariance, but for its hyperparameters.
+enum Kernel {
+    Trees(Trees),
+    Limit(Limit),
+}
+
 /// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
-    trees: Trees,
-    limit: Option<Limit>,
+    kernel: Kernel,
     order: Vec<RowId>,
     targets: Vec<f64>,
     weights: Option<Vec<f64>>,
@@ -41,7 +46,10 @@ impl JointWeights {
         run: &Run<'_>,
     ) -> Result<Self> {
         let order = common_order(forest, storage);
-        let trees = Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?;
+        let kernel = match Limit::of(settings, forest, storage, &order) {
+            Some(limit) => Kernel::Limit(limit),
+            None => Kernel::Trees(Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?),
+        };
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
         let weights = forest.row_targets().weights_of(&order);
         let line = settings.trend.as_ref().filter(|_| !order.is_empty()).map(|trend| {
@@ -49,8 +57,7 @@ impl JointWeights {
             let line = StartLine::new(&design);
             (design, line)
         });
-        let limit = Limit::of(settings, forest, storage, &order);
-        Ok(Self { trees, limit, order, targets, weights, line })
+        Ok(Self { kernel, order, targets, weights, line })
     }
 
     /// What the trend of a solution leaves of the targets, if there is one.
@@ -68,7 +75,7 @@ impl JointWeights {
             .transpose()
     }
 
-    /// The weights and sums that determine means, without one row if it is given. `given` is for the trend, if there is one.
+    /// The mean, without one row if it is given. `given` is for the trend, if there is one.
     ///
     /// # Errors
     /// An interrupt.
@@ -81,9 +88,9 @@ impl JointWeights {
     ) -> Result<Solution> {
         let without = |place: usize, _| Some(self.order[place]) == left_out;
         let weights = self.weights.as_deref();
-        let equations = match &self.limit {
-            None => Equations::Trees(Joint::new(&self.trees, weights, model.hyper, run)?),
-            Some(limit) => Equations::Limit(limit.system(weights, &model.hyper, run)?),
+        let equations = match &self.kernel {
+            Kernel::Trees(trees) => Equations::Trees(Joint::new(trees, weights, model.hyper, run)?),
+            Kernel::Limit(limit) => Equations::Limit(limit.system(weights, &model.hyper, run)?),
         };
         let (weights, trend) = match &self.line {
             None => {
@@ -96,21 +103,16 @@ impl JointWeights {
             }
         };
         let of_columns = trend.as_ref().map_or(&[][..], |trend| &trend.of_columns);
-        let (weights, limit, of_trees) = match &self.limit {
-            Some(limit) => {
-                let share = 1.0 / self.trees.len() as f64;
-                let shares: Vec<[f64; 1]> = weights.iter().map(|[weight]| [share * weight]).collect();
-                let function = limit.function(&model.hyper, weights.concat(), of_columns);
-                (shares, Some(function), TreeColumns::default())
+        let mean = match &self.kernel {
+            Kernel::Trees(trees) => {
+                Mean::Trees(TreeSums::new(trees, &self.order, (&weights, of_columns), run)?)
             }
-            None => (weights, None, TreeColumns::new(&self.trees, &self.order, of_columns, run)?),
+            Kernel::Limit(limit) => Mean::Limit(limit.function(&model.hyper, weights.concat(), of_columns)),
         };
-        let sums = self.trees.sums(&weights, run)?.into_iter().map(|tree| tree.concat()).collect();
-        let weights = by_row(&self.order, 1, weights.as_flattened());
         let linear = trend.map(|Trend { columns, pivot, posterior, .. }| {
-            Linear::new(columns, &pivot, posterior, model.unit, of_trees)
+            Linear::new(columns, &pivot, posterior, model.unit)
         });
-        Ok(Solution { weights, sums, linear, limit })
+        Ok(Solution { mean, linear })
     }
 }
 
@@ -171,31 +173,37 @@ fn solve_with_trend(
     Ok((weights, Trend { columns: design.columns.clone(), pivot, posterior, of_columns }))
 }
 
-/// Each tree's share of the weights of a trend's columns, and its sums.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TreeColumns {
-    /// Row after row.
-    pub(crate) weights: Vec<f32>,
+/// Each tree's share of the rows' weights, and their sums by tree and node.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeSums {
+    pub(crate) weights: Vec<f64>,
+    pub(crate) sums: Vec<Vec<f64>>,
+    /// The same for the columns of a trend: row after row.
+    pub(crate) of_columns: Vec<f32>,
     /// By tree, node after node.
-    pub(crate) sums: Vec<Vec<f32>>,
+    pub(crate) column_sums: Vec<Vec<f32>>,
 }
 
-impl TreeColumns {
+impl TreeSums {
     /// # Errors
     /// An interrupt.
-    fn new(trees: &Trees, order: &[RowId], columns: &[Vec<f64>], run: &Run<'_>) -> Result<Self> {
+    fn new(
+        trees: &Trees,
+        order: &[RowId],
+        (weights, columns): (&[[f64; 1]], &[Vec<f64>]),
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        let sums = trees.sums(weights, run)?.into_iter().map(|tree| tree.concat()).collect();
+        let weights = by_row(order, 1, weights.as_flattened());
         let (n, width) = (order.len(), columns.len());
-        if width == 0 {
-            return Ok(Self::default());
-        }
-        let mut weights = vec![0f32; n * width];
-        let mut sums: Vec<Vec<f32>> = Vec::new();
+        let mut of_columns = vec![0f32; n * width];
+        let mut column_sums: Vec<Vec<f32>> = Vec::new();
         for (first, some) in columns.chunks(LANES).enumerate() {
             let first = first * LANES;
             let each = in_lanes::<LANES>(some, n);
             let found = trees.sums(&each, run)?;
-            sums.resize(found.len(), Vec::new());
-            for (sums, found) in sums.iter_mut().zip(&found) {
+            column_sums.resize(found.len(), Vec::new());
+            for (sums, found) in column_sums.iter_mut().zip(&found) {
                 sums.resize(found.len() * width, 0.0);
                 for (node, found) in found.iter().enumerate() {
                     for (lane, &sum) in found.iter().enumerate().take(some.len()) {
@@ -205,11 +213,12 @@ impl TreeColumns {
             }
             for (place, each) in each.iter().enumerate() {
                 for (lane, &weight) in each.iter().enumerate().take(some.len()) {
-                    weights[place * width + first + lane] = weight as f32;
+                    of_columns[place * width + first + lane] = weight as f32;
                 }
             }
         }
-        Ok(Self { weights: by_row(order, width, &weights), sums })
+        let of_columns = if width > 0 { by_row(order, width, &of_columns) } else { of_columns };
+        Ok(Self { weights, sums, of_columns, column_sums })
     }
 }
 
@@ -239,13 +248,32 @@ fn by_row<T: Copy + Default>(order: &[RowId], width: usize, in_order: &[T]) -> V
     by_row
 }
 
-/// Each tree's share of the rows' weights, and their sums by tree and node.
+/// The joint model's mean, but for a trend.
+#[derive(Debug, Clone)]
+pub(crate) enum Mean {
+    Trees(TreeSums),
+    Limit(LimitFunction),
+}
+
+/// What the joint model has found.
 #[derive(Debug, Clone)]
 pub(crate) struct Solution {
-    pub(crate) weights: Vec<f64>,
-    pub(crate) sums: Vec<Vec<f64>>,
+    pub(crate) mean: Mean,
     pub(crate) linear: Option<Linear>,
-    /// The mean as a function, where the covariance is that of infinitely many trees: then a tree's share is that of a
-    /// sample of them.
-    pub(crate) limit: Option<LimitFunction>,
+}
+
+impl Solution {
+    pub(crate) fn by_trees(&self) -> Option<&TreeSums> {
+        match &self.mean {
+            Mean::Trees(sums) => Some(sums),
+            Mean::Limit(_) => None,
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Option<&LimitFunction> {
+        match &self.mean {
+            Mean::Trees(_) => None,
+            Mean::Limit(function) => Some(function),
+        }
+    }
 }

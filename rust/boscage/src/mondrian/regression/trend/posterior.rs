@@ -1,6 +1,5 @@
 //! The posterior of a trend's coefficients, and what it adds to predictions.
 
-use crate::mondrian::regression::joint::solution::TreeColumns;
 use crate::mondrian::regression::trend::cholesky::Cholesky;
 use crate::mondrian::regression::trend::{Columns, TrendPart, dot};
 
@@ -124,21 +123,13 @@ pub(crate) struct Linear {
     posterior: Coefficients,
     /// The joint model's unit.
     unit: f64,
-    /// `A^-1 Z`, where the covariance is that of the trees.
-    pub(crate) of_trees: TreeColumns,
 }
 
 impl Linear {
-    pub(crate) fn new(
-        columns: Columns,
-        pivot: &[f64],
-        posterior: Coefficients,
-        unit: f64,
-        of_trees: TreeColumns,
-    ) -> Self {
+    pub(crate) fn new(columns: Columns, pivot: &[f64], posterior: Coefficients, unit: f64) -> Self {
         let both = pivot.iter().zip(&posterior.beyond_pivot);
         let coefficients = both.map(|(pivot, beyond)| unit * (pivot + beyond)).collect();
-        Self { columns, coefficients, posterior, unit, of_trees }
+        Self { columns, coefficients, posterior, unit }
     }
 
     /// The prior variance of the coefficients, in the targets' units.

@@ -1,7 +1,9 @@
 //! The predictive distribution of the forest: the mixture of all trees' components (eq. 6.3 to 6.5).
 
+pub(super) mod left_out;
+
 use crate::control::Run;
-use crate::data::{RowId, Rows, Scalar};
+use crate::data::{Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
@@ -10,22 +12,20 @@ use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters, Messages};
+use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters};
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::tree_predictive::{
     self, AboveStop, Component, Detail, LOST, PredictingTree, PredictivePrior, StopsAndLaws,
 };
 use crate::mondrian::regression::hyperparameters::leave_one_out::Together;
-use crate::mondrian::regression::joint::solution::TreeColumns;
-use crate::mondrian::regression::joint::tree_mean::{self, JointPath};
+use crate::mondrian::regression::joint::tree_mean::JointPath;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
-use crate::mondrian::regression::state::{ForestState, JointState, Without, in_messages};
+use crate::mondrian::regression::state::{ForestState, JointState, in_messages};
 use crate::mondrian::regression::trend::posterior::Linear;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
-use crate::mondrian::tree::statistics::Statistics;
 
 /// Everything that determines a forest's predictions.
 #[derive(Clone, Copy)]
@@ -34,8 +34,6 @@ pub(super) struct ForestPosterior<'a> {
     pub(super) settings: &'a RegressionSettings,
     pub(super) state: &'a ForestState,
     prior: PredictivePrior,
-    /// Whether trees have shares of the joint model's mean.
-    by_trees: bool,
 }
 
 /// What successive test rows share on their paths.
@@ -63,13 +61,7 @@ impl<'a> ForestPosterior<'a> {
         let hyper = in_messages(&state.hyper, settings.posterior);
         let apart = state.joint.as_ref().map_or(1.0, |joint| joint.together.spread * joint.together.spread);
         let prior = PredictivePrior::new(hyper, state.hyper.coarse, forest.settings.lifetime, apart);
-        Self { forest, settings, state, prior, by_trees: state.limit().is_none() }
-    }
-
-    /// The same, in which trees have shares of the joint model's mean in any case: those of a sample of infinitely many trees,
-    /// if that is the model.
-    pub(super) fn shared_by_trees(self) -> Self {
-        Self { by_trees: true, ..self }
+        Self { forest, settings, state, prior }
     }
 
     /// The joint model's means at complete rows, where they are no sums over trees.
@@ -126,19 +118,12 @@ impl<'a> ForestPosterior<'a> {
                 emit,
             );
         }
-        if self.by_trees { self.state.joint_mean(number, path, &mut paths.joint) } else { 0.0 }
+        self.state.joint_mean(number, path, &mut paths.joint)
     }
 
     /// Whether the trees' components have no part in the mean.
     pub(super) fn has_mean_without_trees(&self) -> bool {
-        !self.by_trees && self.is_joint_alone()
-    }
-
-    /// Adds what a tree makes of the entries of a row's `z`, if there is a trend.
-    fn smooth(&self, tree_index: usize, stops: &[Stop], paths: &mut Paths, smoothed: &mut Vec<f64>) {
-        if self.by_trees {
-            self.state.smooth(tree_index, stops, &mut paths.joint, smoothed);
-        }
+        self.state.limit().is_some() && self.is_joint_alone()
     }
 
     /// A component with its weight in the forest's mixture (eq. 6.5); none if the weight is lost in rounding.
@@ -350,7 +335,7 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
         let mean = self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
         let joint = &mut rows[row].joint;
         joint.mean += mean;
-        self.posterior.smooth(tree_index, stops, paths, &mut joint.smoothed);
+        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, &mut joint.smoothed);
     }
 }
 
@@ -377,140 +362,8 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         let MixtureRow { components, joint } = &mut rows[row];
         let add = |component, _| components.extend(self.posterior.share(component));
         joint.mean += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
-        self.posterior.smooth(tree_index, stops, paths, &mut joint.smoothed);
+        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, &mut joint.smoothed);
     }
-}
-
-/// All components of rows that are left out one by one.
-pub(super) struct LeftOut<'a> {
-    pub(super) posterior: ForestPosterior<'a>,
-    /// For the joint posterior: what the other rows determine.
-    pub(super) without: Option<&'a Without>,
-}
-
-/// Components so far, and the messages of the tree out of which rows are left.
-pub(super) struct LeftOutChunk {
-    pub(super) rows: Vec<MixtureRow>,
-    tree_index: Option<usize>,
-    messages: Messages,
-    /// With a trend: the moments of what it leaves of the targets, at the leaves that changed.
-    moments: NodeMoments,
-}
-
-impl LeftOut<'_> {
-    /// Updates the messages of nodes, given children first.
-    fn update<S: Scalar>(
-        &self,
-        tree_index: usize,
-        tree: &Tree<S, NodeMoments>,
-        nodes: impl Iterator<Item = NodeId>,
-        chunk: &mut LeftOutChunk,
-    ) {
-        let residuals = self.without.and_then(|without| without.residuals.as_ref());
-        if chunk.tree_index != Some(tree_index) {
-            chunk.tree_index = Some(tree_index);
-            let messages = residuals.map_or(&self.posterior.state.messages, |(_, messages)| messages);
-            chunk.messages = messages[tree_index].clone();
-        }
-        let lifetime = self.posterior.forest.settings.lifetime;
-        let hyper = in_messages(&self.posterior.state.hyper, self.posterior.settings.posterior);
-        let Some((residuals, _)) = residuals else {
-            return chunk.messages.update(tree, &tree.statistics, nodes, lifetime, &hyper);
-        };
-        let nodes: Vec<NodeId> = nodes.collect();
-        for &leaf in nodes.iter().filter(|node| node.is_leaf()) {
-            let rows: Vec<RowId> = tree.arena.leaf_rows(leaf).collect();
-            chunk.moments.set_leaf(leaf, &rows, residuals.observed().targets);
-        }
-        chunk.messages.update(tree, &chunk.moments, nodes.into_iter(), lifetime, &hyper);
-    }
-}
-
-impl Visitor<NodeMoments> for LeftOut<'_> {
-    type Chunk = LeftOutChunk;
-
-    fn start(&self, n_rows: usize) -> LeftOutChunk {
-        LeftOutChunk {
-            rows: vec![MixtureRow::default(); n_rows],
-            tree_index: None,
-            messages: Messages::default(),
-            moments: NodeMoments::default(),
-        }
-    }
-
-    fn visit<S: Scalar>(
-        &self,
-        tree_index: usize,
-        tree: &Tree<S, NodeMoments>,
-        row: usize,
-        stops: &[Stop],
-        chunk: &mut LeftOutChunk,
-    ) {
-        // A row that left changed the tree.
-        let mut paths = Paths::default();
-        let emit = |component, _| chunk.rows[row].components.extend(self.posterior.share(component));
-        if self.posterior.settings.posterior == Posterior::Fast {
-            self.posterior.components((tree_index, tree), stops, Detail::Shape, &mut paths, emit);
-            return;
-        }
-        paths.set_laws(stops, self.posterior.fastest());
-        // A row that left changed the messages on its own path, and no others.
-        self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
-        let LeftOutChunk { rows, messages, .. } = chunk;
-        let path = StopsAndLaws { stops, laws: &paths.laws };
-        tree_predictive::predict_exact(
-            PredictingTree { number: tree_index, tree, messages },
-            &self.posterior.prior,
-            path,
-            |_| 1.0,
-            Detail::Shape,
-            &mut paths.above,
-            |component, _| rows[row].components.extend(self.posterior.share(component)),
-        );
-        let by_trees = self.posterior.by_trees;
-        if let (true, Some(joint), Some(without)) = (by_trees, &self.posterior.state.joint, self.without) {
-            // Rows that only the left-out row separated are in one leaf now.
-            let (hyper, without) = (&joint.together.model.hyper, &without.solution);
-            let sum = |node: NodeId| {
-                if !node.is_leaf() {
-                    return without.sums[tree_index][node.index()];
-                }
-                let weights = tree.arena.leaf_rows(node).map(|row| without.weights[row as usize]);
-                in_any_order(weights)
-            };
-            rows[row].joint.mean += tree_mean::mean((tree_index, sum), hyper, path, &mut paths.joint);
-            if let Some(Linear { columns, of_trees: TreeColumns { weights, sums }, .. }) = &without.linear {
-                let width = columns.len();
-                let sum = |node: NodeId, column: usize| {
-                    if !node.is_leaf() {
-                        return f64::from(sums[tree_index][node.index() * width + column]);
-                    }
-                    let weight = |row: RowId| f64::from(weights[row as usize * width + column]);
-                    in_any_order(tree.arena.leaf_rows(node).map(weight))
-                };
-                tree_mean::smooth(&mut paths.joint, stops, width, sum, &mut rows[row].joint.smoothed);
-            }
-        }
-    }
-
-    fn restored<S: Scalar>(
-        &self,
-        tree_index: usize,
-        tree: &Tree<S, NodeMoments>,
-        changed: &[NodeId],
-        chunk: &mut LeftOutChunk,
-    ) {
-        if self.posterior.settings.posterior != Posterior::Fast {
-            self.update(tree_index, tree, changed.iter().rev().copied(), chunk);
-        }
-    }
-}
-
-/// A sum that does not depend on the order of its terms.
-fn in_any_order(terms: impl Iterator<Item = f64>) -> f64 {
-    let mut terms: Vec<f64> = terms.collect();
-    terms.sort_unstable_by(f64::total_cmp);
-    terms.iter().sum()
 }
 
 /// Where each row's components begin, and where all end; and the components.

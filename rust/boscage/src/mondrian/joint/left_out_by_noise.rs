@@ -1,0 +1,153 @@
+//! Predictions of left-out rows for many noise variances, by one run of conjugate gradients.
+//!
+//! `K + s^2 I` has the same Krylov spaces for every `s^2`. So the steps for the smallest noise tell those for the others (Jegerlehner
+//! 1996, arXiv hep-lat/9612014): for a noise that is larger by `e`, what is left of the targets is `z_n` times what is left with
+//! the smallest, where with the steps `a_n` and turns `b_n` of the latter
+//!
+//! `z_(n+1) = z_n z_(n-1) a_(n-1) / (a_n b_n (z_(n-1) - z_n) + z_(n-1) a_(n-1) (1 + e a_n))`,
+//!
+//! its step is `a_n z_(n+1) / z_n`, its turn `b_n (z_n / z_(n-1))^2`, and its direction goes on from `z_n` times the rest. Of all
+//! noises but the smallest only the predictions are needed: sums of products of `K` with their directions, at the rows that are
+//! left out. These follow from the products with the directions of the smallest noise, so that a noise costs some numbers for
+//! each such row. Larger noises are done earlier, and once smaller ones are not asked for, the run ends.
+
+use crate::error::Result;
+use crate::mondrian::joint::conjugate_gradients::{ITERATIONS, Noise, dot, ratio};
+
+/// A row that is left out, and the problem in which it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LeftOutPlace {
+    pub(crate) row: usize,
+    pub(crate) problem: usize,
+}
+
+/// What is known of a noise.
+struct Shifted {
+    /// By how much it is larger than the smallest one.
+    more: f64,
+    /// Its `z_(n-1)` and `z_n`, by problem.
+    before: Vec<f64>,
+    now: Vec<f64>,
+    /// Of each left-out row: the product of `K` with the direction, and the prediction.
+    products: Vec<f64>,
+    means: Vec<f64>,
+}
+
+impl Noise {
+    /// Predictions of left-out rows in `L` problems, for noise variances from the largest to the smallest, which is that of
+    /// `self`. `next` takes each one's number and predictions, until it returns false; `is_left_out` tells which rows are not in
+    /// a problem.
+    ///
+    /// # Errors
+    /// Those of `product`.
+    pub(super) fn left_out_by_noise<const L: usize>(
+        &self,
+        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        (targets, is_left_out): (&[[f64; L]], impl Fn(usize, usize) -> bool),
+        places: &[LeftOutPlace],
+        (noises, tolerance): (&[f64], f64),
+        mut next: impl FnMut(usize, &[f64]) -> bool,
+    ) -> Result<()> {
+        let weighs = |row: usize, lane: usize| if is_left_out(row, lane) { 0.0 } else { 1.0 };
+        let weighs: Vec<[f64; L]> =
+            (0..targets.len()).map(|row| std::array::from_fn(|lane| weighs(row, lane))).collect();
+        let masked = |(own, weighs): (&[f64; L], &[f64; L])| std::array::from_fn(|i| own[i] * weighs[i]);
+        let mut rest: Vec<[f64; L]> = targets.iter().zip(&weighs).map(masked).collect();
+        self.scale(&mut rest, |root| root);
+        let mut direction = rest.clone();
+        let mut square = dot(&rest, &rest);
+        let enough = square.map(|square| tolerance * tolerance * square);
+        let (mut step_before, mut turn) = ([1.0; L], [0.0; L]);
+        let mut image_before = vec![0.0; places.len()];
+        let mut shifted: Vec<Shifted> =
+            noises.iter().map(|noise| Shifted::new(noise - self.variance, L, places.len())).collect();
+        let mut first = 0;
+        for _ in 0..ITERATIONS {
+            let mut image = self.scaled(&product, &direction)?;
+            let of_place = |place: &LeftOutPlace| image[place.row][place.problem] / self.root(place.row);
+            let here: Vec<f64> = places.iter().map(of_place).collect();
+            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(&weighs) {
+                for lane in 0..L {
+                    image[lane] = (image[lane] + self.variance * direction[lane]) * weighs[lane];
+                }
+            }
+            // A solved problem takes no further steps.
+            let is_solved: [bool; L] = std::array::from_fn(|lane| square[lane] <= enough[lane]);
+            let step = ratio(square, dot(&direction, &image));
+            let step = std::array::from_fn(|lane| if is_solved[lane] { 0.0 } else { step[lane] });
+            for shifted in &mut shifted[first..] {
+                shifted.advance(places, (&here, &image_before), (&step, &step_before, &turn), &is_solved);
+            }
+            for (rest, image) in rest.iter_mut().zip(&image) {
+                for lane in 0..L {
+                    rest[lane] -= step[lane] * image[lane];
+                }
+            }
+            let after = dot(&rest, &rest);
+            turn = ratio(after, square);
+            for (direction, rest) in direction.iter_mut().zip(&rest) {
+                *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
+            }
+            (step_before, square, image_before) = (step, after, here);
+            while first < shifted.len() && shifted[first].is_solved(&square, &enough) {
+                if !next(first, &shifted[first].means) {
+                    return Ok(());
+                }
+                first += 1;
+            }
+            if first == shifted.len() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shifted {
+    fn new(more: f64, n_problems: usize, n_places: usize) -> Self {
+        Self {
+            more,
+            before: vec![1.0; n_problems],
+            now: vec![1.0; n_problems],
+            products: vec![0.0; n_places],
+            means: vec![0.0; n_places],
+        }
+    }
+
+    fn is_solved(&self, square: &[f64], enough: &[f64]) -> bool {
+        let each = self.now.iter().zip(square).zip(enough);
+        each.into_iter().all(|((now, square), enough)| now * now * square <= *enough)
+    }
+
+    /// A step, given the smallest noise's step and turn, and products at the left-out rows.
+    fn advance<const L: usize>(
+        &mut self,
+        places: &[LeftOutPlace],
+        (here, before): (&[f64], &[f64]),
+        (step, step_before, turn): (&[f64; L], &[f64; L], &[f64; L]),
+        is_solved: &[bool; L],
+    ) {
+        let next: [f64; L] = std::array::from_fn(|lane| {
+            let (before, now) = (self.before[lane], self.now[lane]);
+            let (a, a_before) = (step[lane], step_before[lane]);
+            let below = a * turn[lane] * (before - now) + before * a_before * (1.0 + self.more * a);
+            if is_solved[lane] { now } else { now * before * a_before / below }
+        });
+        for ((place, (here, before)), (product, mean)) in
+            places.iter().zip(here.iter().zip(before)).zip(self.products.iter_mut().zip(&mut self.means))
+        {
+            let lane = place.problem;
+            if is_solved[lane] {
+                continue;
+            }
+            let turned = turn[lane] * (self.now[lane] / self.before[lane]).powi(2);
+            // The product with what is left of the targets.
+            let rest = here - turn[lane] * before;
+            *product = self.now[lane] * rest + turned * *product;
+            *mean += step[lane] * next[lane] / self.now[lane] * *product;
+        }
+        for lane in (0..L).filter(|&lane| !is_solved[lane]) {
+            (self.before[lane], self.now[lane]) = (self.now[lane], next[lane]);
+        }
+    }
+}
