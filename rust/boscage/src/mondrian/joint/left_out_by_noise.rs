@@ -133,18 +133,22 @@ impl Shifted {
             let below = a * turn[lane] * (before - now) + before * a_before * (1.0 + self.more * a);
             if is_solved[lane] { now } else { now * before * a_before / below }
         });
-        for ((place, (here, before)), (product, mean)) in
-            places.iter().zip(here.iter().zip(before)).zip(self.products.iter_mut().zip(&mut self.means))
-        {
-            let lane = place.problem;
+        // In a solved problem nothing moves.
+        let of_lane = |lane: usize| {
             if is_solved[lane] {
-                continue;
+                return [0.0, 1.0, 0.0];
             }
-            let turned = turn[lane] * (self.now[lane] / self.before[lane]).powi(2);
+            let (before, now) = (self.before[lane], self.now[lane]);
+            [now, turn[lane] * (now / before).powi(2), step[lane] * next[lane] / now]
+        };
+        let factors: [[f64; 3]; L] = std::array::from_fn(of_lane);
+        let numbers = self.products.iter_mut().zip(&mut self.means).zip(here.iter().zip(before));
+        for (place, ((product, mean), (here, before))) in places.iter().zip(numbers) {
+            let [now, turned, own_step] = factors[place.problem];
             // The product with what is left of the targets.
-            let rest = here - turn[lane] * before;
-            *product = self.now[lane] * rest + turned * *product;
-            *mean += step[lane] * next[lane] / self.now[lane] * *product;
+            let rest = here - turn[place.problem] * before;
+            *product = now * rest + turned * *product;
+            *mean += own_step * *product;
         }
         for lane in (0..L).filter(|&lane| !is_solved[lane]) {
             (self.before[lane], self.now[lane]) = (self.now[lane], next[lane]);

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use pulp::Arch;
+
 use crate::control::Run;
 use crate::error::Result;
 
 /// Parts on which threads work; results depend on it, and not on the number of threads.
 const PARTS: usize = 8;
-/// Numbers of a row whose products are added apart, so that they do not wait for each other.
-const APART: usize = 4;
+/// Rows that are multiplied at the same time, so that numbers are fetched once for all of them.
+const AT_ONCE: usize = 4;
 
 pub(super) struct SymmetricMatrix {
     diagonal: f64,
@@ -75,45 +77,71 @@ impl Part {
     /// What the entries and their mirror images add to the first rows of a product.
     fn product<const L: usize>(&self, numbers: &[[f64; L]]) -> Vec<[f64; L]> {
         let mut product = vec![[0.0; L]; self.rows.end];
-        let mut rest = self.entries.as_slice();
-        for row in self.rows.clone() {
-            let (entries, others) = rest.split_at(row);
-            rest = others;
-            let own = numbers[row];
-            let (before, here) = product.split_at_mut(row);
-            let sum = multiply(entries, &numbers[..row], own, before);
-            for lane in 0..L {
-                here[0][lane] += sum[lane];
-            }
-        }
+        let at_once = self.rows.len() / AT_ONCE * AT_ONCE;
+        let (some, others) = self.entries.split_at((0..at_once).map(|i| self.rows.start + i).sum());
+        Arch::new().dispatch(|| {
+            add_rows::<AT_ONCE, L>(self.rows.start, some, numbers, &mut product);
+            add_rows::<1, L>(self.rows.start + at_once, others, numbers, &mut product);
+        });
         product
     }
 }
 
-/// The sum of entries times numbers; entries times `own` are added to `mirror`.
-fn multiply<const L: usize>(
-    entries: &[f64],
+/// Adds the products of rows from `first` on, whose entries follow one another, `R` rows at a time.
+#[expect(clippy::inline_always, reason = "only what is inlined is compiled for the processor's vectors")]
+#[inline(always)]
+fn add_rows<const R: usize, const L: usize>(
+    first: usize,
+    mut entries: &[f64],
     numbers: &[[f64; L]],
-    own: [f64; L],
-    mirror: &mut [[f64; L]],
-) -> [f64; L] {
-    let mut sums = [[0.0; L]; APART];
-    let (entries, last) = entries.as_chunks::<APART>();
-    let (numbers, last_numbers) = numbers.as_chunks::<APART>();
-    let (mirror, last_mirror) = mirror.as_chunks_mut::<APART>();
-    for ((entries, numbers), mirror) in entries.iter().zip(numbers).zip(mirror) {
-        for i in 0..APART {
+    product: &mut [[f64; L]],
+) {
+    let mut row = first;
+    while !entries.is_empty() {
+        let mut own: [&[f64]; R] = [&[]; R];
+        for (i, own) in own.iter_mut().enumerate() {
+            (*own, entries) = entries.split_at(row + i);
+        }
+        let (before, here) = product.split_at_mut(row);
+        let sums = multiply(own.map(|own| &own[..row]), &numbers[row..row + R], &numbers[..row], before);
+        for i in 0..R {
             for lane in 0..L {
-                sums[i][lane] += entries[i] * numbers[i][lane];
-                mirror[i][lane] += entries[i] * own[lane];
+                here[i][lane] += sums[i][lane];
+            }
+            // Entries of two of these rows.
+            for j in 0..i {
+                let entry = own[i][row + j];
+                for lane in 0..L {
+                    here[i][lane] += entry * numbers[row + j][lane];
+                    here[j][lane] += entry * numbers[row + i][lane];
+                }
             }
         }
+        row += R;
     }
-    for ((entry, numbers), mirror) in last.iter().zip(last_numbers).zip(last_mirror) {
-        for lane in 0..L {
-            sums[0][lane] += entry * numbers[lane];
-            mirror[lane] += entry * own[lane];
+}
+
+/// The sums of the entries of some rows times numbers; entries times the rows' `own` numbers are added to `mirror`.
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
+fn multiply<const R: usize, const L: usize>(
+    entries: [&[f64]; R],
+    own: &[[f64; L]],
+    numbers: &[[f64; L]],
+    mirror: &mut [[f64; L]],
+) -> [[f64; L]; R] {
+    let n = numbers.len();
+    let (entries, own, mirror) = (entries.map(|entries| &entries[..n]), &own[..R], &mut mirror[..n]);
+    let mut sums = [[0.0; L]; R];
+    for j in 0..n {
+        let (number, mut mirrored) = (numbers[j], mirror[j]);
+        for i in 0..R {
+            for lane in 0..L {
+                sums[i][lane] += entries[i][j] * number[lane];
+                mirrored[lane] += entries[i][j] * own[i][lane];
+            }
         }
+        mirror[j] = mirrored;
     }
-    std::array::from_fn(|lane| sums.iter().map(|sums| sums[lane]).sum())
+    sums
 }

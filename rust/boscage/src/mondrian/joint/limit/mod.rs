@@ -15,6 +15,8 @@
 mod covariance;
 mod matrix;
 
+use pulp::Arch;
+
 use crate::control::Run;
 use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
@@ -78,9 +80,11 @@ impl LimitRows {
 }
 
 fn add_distances(places: &[f64], place: f64, distances: &mut [f64]) {
-    for (distance, other) in distances.iter_mut().zip(places) {
-        *distance += (other - place).abs();
-    }
+    Arch::new().dispatch(|| {
+        for (distance, other) in distances.iter_mut().zip(places) {
+            *distance += (other - place).abs();
+        }
+    });
 }
 
 /// The system of some rows and a noise.
