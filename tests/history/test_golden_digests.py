@@ -103,6 +103,7 @@ def forests() -> Iterator[tuple[str, Case]]:
         "noise-variance": {"noise_variance": 0.02},
         "realised-local": {"predictive": "realised", "noise": "local"},
         "joint-min-samples": {"posterior": "joint", "min_samples_split": 6, "lifetime": 3.0},
+        "joint-trees": {"joint_kernel": "trees"},
         "joint-maps": {"posterior": "joint", "feature_maps": BENT, "feature_range": (0.0, 1.0)},
     }
     regressors["learned"] = {"feature_weights": "learned", "trend": None}

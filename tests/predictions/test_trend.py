@@ -71,9 +71,11 @@ def test_near_rows_little_changes(kind: str) -> None:
         "step": 1.0 * (at[:, 0] > 0.5),
         "noise": np.zeros(300),
     }[kind]
-    with_trend, without = (fit(kind, trend).predict(at) for trend in ("linear", None))
-    error, before = (np.sqrt(np.mean((mean - truth) ** 2)) for mean in (with_trend, without))
-    assert error < 1.1 * before
+    noise = {"noisy line": 0.3, "sine": 0.1, "step": 0.1, "noise": 1.0}[kind]
+    means = [fit(kind, trend).predict(at) for trend in ("linear", None)]
+    # Of new targets, whose noise no forest can predict.
+    error, before = (np.sqrt(np.mean((mean - truth) ** 2) + noise**2) for mean in means)
+    assert error < 1.02 * before
 
 
 def test_the_coverage_beyond_a_noisy_line() -> None:

@@ -274,7 +274,7 @@ MODELS: dict[str, Model] = {
             ),
             _word(
                 "joint_kernel",
-                "trees that joint adds up: the forest's, infinitely many, or these up to 5,000 rows",
+                "joint adds up the forest's trees, or infinitely many (auto: up to 5,000 rows)",
                 *("auto", "trees", "limit"),
                 only=REGRESSION,
             ),

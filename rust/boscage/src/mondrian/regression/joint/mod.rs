@@ -9,8 +9,8 @@
 //! `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 //!
 //! Up to some thousand rows, the covariance is that of infinitely many trees (`mondrian::joint::limit`), of which the forest's
-//! own are a sample. Then the mean does not have the noise of the sample. Everything else is that of the trees: the
-//! hyperparameters, and the spread about the mean.
+//! own are a sample. Then the mean does not have the noise of the sample. The spread about the mean is that of the forest's
+//! trees.
 //!
 //! - `equations` has the two covariances.
 //! - `solution` has the weights `a`, with those of a trend.
