@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
-from boscage._arviz import of_normals
-from boscage._prediction import DistributionalRegressor
+from boscage._bases.arviz_data import of_normals
+from boscage._bases.prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core, _validation
-from boscage._columns import dense
-from boscage._row_weights import check_row_weight
+from boscage._input.columns import dense
+from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned, check_version, new_forest
