@@ -356,7 +356,7 @@ def held(share: CellShare) -> tuple[int, int]:
 
 def hashes(share: CellShare) -> tuple[bytes, bytes]:
     """The hashes of an owner's subtrees, and of its rows of the first tree."""
-    return share.core.cell_hashes(), share.core.row_hashes()
+    return share.core.hashes()
 
 
 def digest(share: CellShare, plan: _core.CellPlan, of_owners: list[tuple[bytes, bytes]]) -> str:

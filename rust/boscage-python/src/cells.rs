@@ -208,16 +208,11 @@ macro_rules! cell_methods {
                 gate::run(py, n_threads, None, |run| self.share.join(&words, run))
             }
 
-            /// The hashes of this owner's subtrees, one after the other.
-            fn cell_hashes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-                let hashes = py.detach(|| self.share.cell_hashes());
-                PyBytes::new(py, hashes.as_flattened())
-            }
-
-            /// The hashes of the rows of this owner's cells of the first tree.
-            fn row_hashes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-                let hashes = py.detach(|| self.share.row_hashes());
-                PyBytes::new(py, hashes.as_flattened())
+            /// The hashes of this owner's subtrees, one after the other, and those of the rows of its cells of the
+            /// first tree.
+            fn hashes<'py>(&self, py: Python<'py>) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
+                let (cells, rows) = py.detach(|| self.share.hashes());
+                (PyBytes::new(py, cells.as_flattened()), PyBytes::new(py, rows.as_flattened()))
             }
 
             /// The digest of the whole forest, given the hashes of all rows and of all trees.
