@@ -384,18 +384,9 @@ def route_queries(
     if not len(X):
         return np.empty((0, reader.n_features_in_)), []
     with naming_partition(number):
-        rows = _validation.check_rows(new_reader(reader), X, reset=False)
+        rows = _validation.check_rows(reader, X, reset=False)
         _require_present(rows)
         return rows, [rows[own] for own in plan.rows_by_owner(rows, n_owners)]
-
-
-def new_reader(reader: MondrianForest) -> MondrianForest:
-    """A forest that checks rows as one that was fitted."""
-    forest = new_forest(reader)
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(reader, name):
-            setattr(forest, name, getattr(reader, name))
-    return forest
 
 
 def lists(share: CellShare, routed: tuple[Rows, list[Rows]], owner: int) -> NDArray[np.uint64]:
