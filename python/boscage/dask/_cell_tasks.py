@@ -356,7 +356,8 @@ def held(share: CellShare) -> tuple[int, int]:
 
 def hashes(share: CellShare) -> tuple[bytes, bytes]:
     """The hashes of an owner's subtrees, and of its rows of the first tree."""
-    return share.core.hashes()
+    found: tuple[bytes, bytes] = share.core.hashes()
+    return found
 
 
 def digest(share: CellShare, plan: _core.CellPlan, of_owners: list[tuple[bytes, bytes]]) -> str:
