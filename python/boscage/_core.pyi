@@ -302,7 +302,7 @@ class BayesianTreeRegressor(_BayesianTrees):
         *,
         kappa: float = 0.1,
         shape: float = 1.5,
-        noise: float = 0.1,
+        noise_share: float = 0.1,
         prior_mean: float | None = None,
         scale: float | None = None,
         alpha_s: float = 0.95,

@@ -173,7 +173,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
     ) -> _core.BayesianTreeRegressor:
         options["kappa"] = _validation.check_positive("kappa", self.kappa)
         options["shape"] = _validation.check_positive("shape", self.shape)
-        options["noise"] = _validation.check_positive("noise_share", self.noise_share)
+        options["noise_share"] = _validation.check_positive("noise_share", self.noise_share)
         if self.scale is not None:
             options["scale"] = _validation.check_positive("scale", self.scale)
         if self.prior_mean is not None:
