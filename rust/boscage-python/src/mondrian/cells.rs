@@ -10,8 +10,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
+use crate::gate;
+use crate::mondrian::feature_rates;
 use crate::settings::{predictive, predictive_name};
-use crate::{feature_rates, gate};
 
 /// Which cells of which trees there are, and who owns them.
 #[pyclass(module = "boscage._core", frozen)]

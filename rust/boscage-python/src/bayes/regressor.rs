@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{Matrix, matrix, optional, slice, vector};
-use crate::bayes_settings::AnySettings;
+use crate::bayes::settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
 use crate::methods::{bayes_methods, file_methods, only_a_model};
