@@ -186,14 +186,6 @@ class CellShare:
         """The compiled share of some rows."""
 
     @abstractmethod
-    def targets(self) -> AnyArray:
-        """The targets of the rows that are here, as they came."""
-
-    @abstractmethod
-    def lists(self, rows: Rows) -> NDArray[np.uint64]:
-        """What this owner's trees say of rows."""
-
-    @abstractmethod
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
         """Predictions, given the lists of all owners."""
 
@@ -225,7 +217,12 @@ class CellShare:
     def held(self) -> Piece:
         """The rows that are here."""
         weights = self.core.sample_weight()
-        return Piece(self.core.rows(), self.targets(), weights, self._positions)
+        return Piece(self.core.rows(), self.core.targets(), weights, self._positions)
+
+    def lists(self, rows: Rows) -> NDArray[np.uint64]:
+        """What this owner's trees say of rows."""
+        words: NDArray[np.uint64] = self.core.lists(rows, n_threads=self.n_threads())
+        return words
 
     def __sizeof__(self) -> int:
         return int(self.core.nbytes)
@@ -261,12 +258,6 @@ class ClassifierCellShare(CellShare):
             sample_weight=rows.weights,
         )
 
-    def targets(self) -> AnyArray:
-        return self.core.targets()
-
-    def lists(self, rows: Rows) -> NDArray[np.uint64]:
-        return self.core.votes(rows, n_threads=self.n_threads())
-
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
         return self.core.proba_of_votes(rows, of_owners)
 
@@ -285,12 +276,6 @@ class RegressorCellShare(CellShare):
             **hyperparameters(self._growth.settings),
             sample_weight=rows.weights,
         )
-
-    def targets(self) -> AnyArray:
-        return self.core.targets()
-
-    def lists(self, rows: Rows) -> NDArray[np.uint64]:
-        return self.core.components(rows, n_threads=self.n_threads())
 
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
         mean, variance = self.core.moments_of_components(rows, of_owners)

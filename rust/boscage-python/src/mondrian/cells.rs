@@ -169,10 +169,12 @@ impl CellPlan {
     }
 }
 
-/// The methods of what an owner of cells holds, whatever the posterior.
+/// The methods of what an owner of cells holds, whatever the posterior; `lists` is the crate's method that gives an
+/// owner's lists about rows.
 macro_rules! cell_methods {
-    ($class:ident) => {
+    ($class:ident, $lists:ident) => {
         #[pymethods]
+        #[allow(non_snake_case)]
         impl $class {
             /// What other owners need of this one's subtrees.
             fn summaries<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
@@ -221,6 +223,18 @@ macro_rules! cell_methods {
                 py.detach(|| self.share.digest(rows.as_chunks().0.to_vec(), trees.as_chunks().0))
             }
 
+            /// What this owner's trees say of the rows that the plan sends to it.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn lists<'py>(
+                &self,
+                py: Python<'py>,
+                X: Matrix<'_>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+                let rows = X.rows()?;
+                Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.$lists(rows, run))?))
+            }
+
             /// The rows of this owner's cells of the first tree.
             fn first_rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
                 vector(py, self.share.first_rows())
@@ -258,8 +272,8 @@ macro_rules! cell_methods {
     };
 }
 
-cell_methods!(ClassifierCells);
-cell_methods!(RegressorCells);
+cell_methods!(ClassifierCells, votes);
+cell_methods!(RegressorCells, components);
 
 /// What one owner of cells holds of a classifier.
 #[pyclass(module = "boscage._core")]
@@ -300,18 +314,6 @@ impl ClassifierCells {
             boscage::ClassifierCells::new(plan.plan.clone(), owner, classification, batch, targets, &declared)
         })?;
         Ok(Self { share })
-    }
-
-    /// What this owner's trees add to the votes for the rows that the plan sends to it.
-    #[pyo3(signature = (X, *, n_threads=1))]
-    fn votes<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let rows = X.rows()?;
-        Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.votes(rows, run))?))
     }
 
     /// The probabilities of the classes, given the votes of all owners.
@@ -375,18 +377,6 @@ impl RegressorCells {
             boscage::RegressorCells::new(plan.plan.clone(), owner, regression, batch, targets)
         })?;
         Ok(Self { share })
-    }
-
-    /// This owner's components for the rows that the plan sends to it.
-    #[pyo3(signature = (X, *, n_threads=1))]
-    fn components<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let rows = X.rows()?;
-        Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.components(rows, run))?))
     }
 
     /// Means and variances, given the components of all owners.
