@@ -75,7 +75,8 @@ def draw_uncertainty(axes: Axes) -> None:
     axes.plot(x, y, ".", color="0.25", ms=3, alpha=0.6)
     axes.set(xlim=(-4, 14), ylim=(-2.4, 4.2), xlabel="feature", ylabel="target")
     axes.set_title("A forest says where it knows nothing")
-    axes.legend(loc="upper center", ncols=3, columnspacing=1.0, handlelength=1.4)
+    compact = {"columnspacing": 0.8, "handlelength": 1.1, "handletextpad": 0.5, "borderpad": 0.0}
+    axes.legend(loc="upper center", ncols=3, **compact)
 
 
 def draw_effect(axes: Axes) -> None:

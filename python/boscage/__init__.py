@@ -7,7 +7,7 @@ the marginal likelihood of the data; and posteriors over sums of trees (BART).
 
 from boscage import diagnostics, metrics, plots
 from boscage._core import __version__
-from boscage._ids import row_numbers
+from boscage._input.ids import row_numbers
 from boscage.bart import BARTClassifier, BARTRegressor, Kernels
 from boscage.bayes import MCMC, SMC, BayesianTreeClassifier, BayesianTreeRegressor, evidence
 from boscage.distributions import GaussianMixture, PredictiveDistribution, StudentMixture

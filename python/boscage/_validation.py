@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._columns import (
+from boscage._input.columns import (
     as_table,
     checked_text,
     column_name,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from boscage import _core
 
 if TYPE_CHECKING:
-    from boscage._estimator import Estimator
+    from boscage._bases.estimator import Estimator
 
     E = TypeVar("E", bound=Estimator)
 

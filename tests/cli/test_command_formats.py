@@ -38,7 +38,7 @@ def test_a_wrong_separator_is_guessed(folder: Path, capsys: pytest.CaptureFixtur
         Path("t.csv").write_text(Path("iris.csv").read_text().replace(",", separator))
         assert fails(capsys, "fit", "t.csv", *FIT) == (
             f"t.csv: there is no column {FIT[1]!r} (the target); columns seem to be separated by"
-            f" {shown}: add --delimiter {shown}"
+            f" {shown}: give --delimiter {shown}"
         )
 
 

@@ -239,6 +239,10 @@ def test_wrong_kind_of_label_in_an_update(folder: Path, capsys: pytest.CaptureFi
         ),
         (["forget", "iris.model", "7"], "iris.model: "),
         (["forget", "iris.model", "seven"], "iris.model: 'seven' is not in the forest"),
+        (
+            ["forget", "iris.model", "100", "100"],
+            "iris.model: ids must differ from each other, found 100 twice",
+        ),
         (["forget", "iris.model"], "no row is named"),
         (["forget", "iris.model", "--ids-from", "iris.csv"], "iris.csv: found 6 columns"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -22,6 +23,7 @@ PAIRS = {
     "mondrian::regression::hierarchy::branch_law": "mondrian::regression::hierarchy::branch_clock"
 }
 MAX_LINES = 500
+MAX_FILES = 12
 
 Graph = dict[str, set[str]]
 
@@ -109,6 +111,13 @@ def test_rooms_of_the_crate_use_only_those_below_them() -> None:
         for other in {name.partition("::")[0] for name in used} - {room}:
             if room != "lib":
                 assert ROOMS.index(room) < ROOMS.index(other), f"{module} uses {other}"
+
+
+def test_rooms_of_rust_have_few_files() -> None:
+    rooms = Counter(file.parent for file in (ROOT / "rust").rglob("src/**/*.rs"))
+    assert len(rooms) > 30
+    for room, n_files in rooms.items():
+        assert n_files <= MAX_FILES, f"{room}: {n_files} files"
 
 
 def test_files_are_short() -> None:

@@ -47,8 +47,6 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
-    # Names in the compiled module that differ from the public ones.
-    surface = {"n_dimensions": "max_features", "n_burn_in": "n_burn", "noise": "noise_share"}
     compared = set()
     for ours, there in (
         (SMC, _core.SmcSettings),
@@ -56,8 +54,7 @@ def test_defaults_are_those_of_the_compiled_samplers(kind: Any, y: Any) -> None:
         (kind, kind._kind.model.fit),
     ):
         here = inspect.signature(ours).parameters
-        for border, parameter in inspect.signature(there).parameters.items():
-            name = surface.get(border, border)
+        for name, parameter in inspect.signature(there).parameters.items():
             if name in here and parameter.default not in (inspect.Parameter.empty, ...):
                 compared.add(name)
                 assert here[name].default == parameter.default, name

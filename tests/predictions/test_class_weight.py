@@ -16,7 +16,7 @@ from boscage import (
     BayesianTreeClassifier,
     MondrianForestClassifier,
 )
-from boscage._class_weight import reweighted
+from boscage._input.class_weights import reweighted
 
 MODELS = [
     MondrianForestClassifier(10, random_state=0),

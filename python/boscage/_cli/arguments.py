@@ -113,7 +113,7 @@ def _fit(commands: Any) -> None:
         default=[],
         metavar="A,B,...",
         help="columns that are categories though they look like numbers (columns of text are found"
-        " by themselves); for --model mondrian",
+        " by themselves)",
     )
     fit.add_argument(
         "--random-state",

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _core, _validation
-from boscage._arviz import Groups
-from boscage._sampler import PosteriorSampler
-from boscage._settings import Settings
+from boscage._bases.arviz_data import Groups
+from boscage._bases.sampler import PosteriorSampler
+from boscage._bases.settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray, Label, Rows
 from boscage.bart._explain import BartExplanations
 from boscage.bart.kernels import Kernels, as_kernels

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from boscage import _core, _validation
-from boscage._settings import Settings
+from boscage._bases.settings import Settings
 
 __all__ = ["Kernels"]
 

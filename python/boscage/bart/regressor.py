@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
-from boscage._arviz import of_normals
-from boscage._prediction import DistributionalRegressor
+from boscage._bases.arviz_data import of_normals
+from boscage._bases.prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
 from boscage.bart.kernels import KernelName, Kernels

@@ -14,9 +14,9 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _validation
-from boscage._arviz import Groups
-from boscage._sampler import PosteriorSampler
-from boscage._settings import Settings
+from boscage._bases.arviz_data import Groups
+from boscage._bases.sampler import PosteriorSampler
+from boscage._bases.settings import Settings
 from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
 from boscage.explain.contributions import Contributions, of_parts

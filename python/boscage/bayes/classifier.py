@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
-from boscage._arviz import of_classes
-from boscage._prediction import ProbabilisticClassifier
+from boscage._bases.arviz_data import of_classes
+from boscage._bases.prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC

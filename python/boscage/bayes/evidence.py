@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from boscage import _validation
-from boscage._columns import (
+from boscage._input.columns import (
     as_matrix,
     as_table,
     categorical_features,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation, persistence
-from boscage._arviz import of_normals
-from boscage._prediction import DistributionalRegressor
+from boscage._bases.arviz_data import of_normals
+from boscage._bases.prediction import DistributionalRegressor
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
@@ -173,7 +173,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
     ) -> _core.BayesianTreeRegressor:
         options["kappa"] = _validation.check_positive("kappa", self.kappa)
         options["shape"] = _validation.check_positive("shape", self.shape)
-        options["noise"] = _validation.check_positive("noise_share", self.noise_share)
+        options["noise_share"] = _validation.check_positive("noise_share", self.noise_share)
         if self.scale is not None:
             options["scale"] = _validation.check_positive("scale", self.scale)
         if self.prior_mean is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from boscage import _core, _validation
-from boscage._settings import Settings
+from boscage._bases.settings import Settings
 
 __all__ = ["MCMC", "SMC"]
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
-from boscage._ids import check_ids
+from boscage._input.ids import check_ids
 from boscage._types import AnyArray
 from boscage.dask import _cells, _shares
 from boscage.dask._cell_tasks import CellShare

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core, _validation
-from boscage._columns import dense
-from boscage._row_weights import check_row_weight
+from boscage._input.columns import dense
+from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned, check_version, new_forest
@@ -186,14 +186,6 @@ class CellShare:
         """The compiled share of some rows."""
 
     @abstractmethod
-    def targets(self) -> AnyArray:
-        """The targets of the rows that are here, as they came."""
-
-    @abstractmethod
-    def lists(self, rows: Rows) -> NDArray[np.uint64]:
-        """What this owner's trees say of rows."""
-
-    @abstractmethod
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
         """Predictions, given the lists of all owners."""
 
@@ -225,7 +217,12 @@ class CellShare:
     def held(self) -> Piece:
         """The rows that are here."""
         weights = self.core.sample_weight()
-        return Piece(self.core.rows(), self.targets(), weights, self._positions)
+        return Piece(self.core.rows(), self.core.targets(), weights, self._positions)
+
+    def lists(self, rows: Rows) -> NDArray[np.uint64]:
+        """What this owner's trees say of rows."""
+        words: NDArray[np.uint64] = self.core.lists(rows, n_threads=self.n_threads())
+        return words
 
     def __sizeof__(self) -> int:
         return int(self.core.nbytes)
@@ -261,12 +258,6 @@ class ClassifierCellShare(CellShare):
             sample_weight=rows.weights,
         )
 
-    def targets(self) -> AnyArray:
-        return self.core.targets()
-
-    def lists(self, rows: Rows) -> NDArray[np.uint64]:
-        return self.core.votes(rows, n_threads=self.n_threads())
-
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
         return self.core.proba_of_votes(rows, of_owners)
 
@@ -285,12 +276,6 @@ class RegressorCellShare(CellShare):
             **hyperparameters(self._growth.settings),
             sample_weight=rows.weights,
         )
-
-    def targets(self) -> AnyArray:
-        return self.core.targets()
-
-    def lists(self, rows: Rows) -> NDArray[np.uint64]:
-        return self.core.components(rows, n_threads=self.n_threads())
 
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
         mean, variance = self.core.moments_of_components(rows, of_owners)
@@ -356,7 +341,8 @@ def held(share: CellShare) -> tuple[int, int]:
 
 def hashes(share: CellShare) -> tuple[bytes, bytes]:
     """The hashes of an owner's subtrees, and of its rows of the first tree."""
-    return share.core.cell_hashes(), share.core.row_hashes()
+    found: tuple[bytes, bytes] = share.core.hashes()
+    return found
 
 
 def digest(share: CellShare, plan: _core.CellPlan, of_owners: list[tuple[bytes, bytes]]) -> str:
@@ -384,18 +370,9 @@ def route_queries(
     if not len(X):
         return np.empty((0, reader.n_features_in_)), []
     with naming_partition(number):
-        rows = _validation.check_rows(new_reader(reader), X, reset=False)
+        rows = _validation.check_rows(reader, X, reset=False)
         _require_present(rows)
         return rows, [rows[own] for own in plan.rows_by_owner(rows, n_owners)]
-
-
-def new_reader(reader: MondrianForest) -> MondrianForest:
-    """A forest that checks rows as one that was fitted."""
-    forest = new_forest(reader)
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(reader, name):
-            setattr(forest, name, getattr(reader, name))
-    return forest
 
 
 def lists(share: CellShare, routed: tuple[Rows, list[Rows]], owner: int) -> NDArray[np.uint64]:

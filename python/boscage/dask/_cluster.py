@@ -9,7 +9,7 @@ from typing import Any
 import dask
 import distributed
 
-from boscage._sampler import PosteriorSampler
+from boscage._bases.sampler import PosteriorSampler
 from boscage.dask import _shares
 from boscage.dask._partitions import assemble, check_part, layout_of, same_partitions
 from boscage.mondrian._base import Given, MondrianForest

@@ -11,9 +11,9 @@ import dask.array as da
 import numpy as np
 from sklearn.base import clone
 
-from boscage._columns import dense, is_text
-from boscage._ids import row_numbers
-from boscage._sampler import PosteriorSampler
+from boscage._bases.sampler import PosteriorSampler
+from boscage._input.columns import dense, is_text
+from boscage._input.ids import row_numbers
 from boscage._types import AnyArray, FloatArray, Ids
 from boscage.mondrian._base import MondrianForest
 

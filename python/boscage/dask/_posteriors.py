@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from boscage import _validation
-from boscage._sampler import PosteriorSampler
+from boscage._bases.sampler import PosteriorSampler
 from boscage.dask import _shares
 from boscage.dask._cluster import open_cluster, table_of, wait_for
 from boscage.dask._partitions import Part

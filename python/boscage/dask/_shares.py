@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _core
-from boscage._columns import dense
+from boscage._input.columns import dense
 from boscage._types import AnyArray, FloatArray, Ids, Rows
 from boscage.dask._partitions import Part, naming_partition
 from boscage.mondrian._base import Given, MondrianForest

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from boscage._estimator import Estimator
+from boscage._bases.estimator import Estimator
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray
 from boscage.bart import BARTClassifier, BARTRegressor
 from boscage.bayes import BayesianTreeClassifier, BayesianTreeRegressor

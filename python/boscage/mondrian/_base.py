@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
-from boscage._columns import Column
-from boscage._ids import check_ids, unknown
-from boscage._row_weights import check_row_weight
+from boscage._input.columns import Column
+from boscage._input.ids import check_ids, unknown
+from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._categories import (
     Table,

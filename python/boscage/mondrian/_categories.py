@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from boscage import _validation
-from boscage._columns import Column, as_label, sort_labels
+from boscage._input.columns import Column, as_label, sort_labels
 from boscage._types import AnyArray, FloatArray, IntArray, Label, Rows
 
 Table: TypeAlias = dict[Label | None, float]

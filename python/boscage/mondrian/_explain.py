@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from boscage import _validation
-from boscage._columns import Column
+from boscage._input.columns import Column
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
 from boscage.mondrian._missing import fill

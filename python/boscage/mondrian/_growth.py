@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from boscage import _validation
-from boscage._columns import Column, n_columns
-from boscage._estimator import Estimator
-from boscage._progress import progress_bar
+from boscage._bases.estimator import Estimator
+from boscage._bases.progress import progress_bar
+from boscage._input.columns import Column, n_columns
 from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
 from boscage.mondrian._categories import Tables, check_tables, learn_table, put, to_core
 from boscage.mondrian._missing import (

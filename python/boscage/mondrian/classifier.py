@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
-from boscage._prediction import ProbabilisticClassifier
+from boscage._bases.prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps
 from boscage.explain._link import close_gap, through_link
 from boscage.explain.contributions import Contributions

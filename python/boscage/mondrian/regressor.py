@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, persistence
-from boscage._prediction import DistributionalRegressor
+from boscage._bases.prediction import DistributionalRegressor
 from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
 from boscage.explain.contributions import Contributions

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boscage._columns import take
-from boscage._names import Names, feature_name
+from boscage._input.columns import take
 from boscage._types import FloatArray
 from boscage.mondrian._categories import put
+from boscage.trees._names import Names, feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from boscage._names import feature_name
 from boscage._types import AnyArray, FloatArray
 from boscage.plots._shared import new_axes, require
+from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from boscage._names import feature_name
 from boscage._types import FloatArray
 from boscage.plots._shared import (
     grid_over,
@@ -18,6 +17,7 @@ from boscage.plots._shared import (
     require_numeric,
     two_features,
 )
+from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

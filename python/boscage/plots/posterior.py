@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boscage._names import feature_name
 from boscage._types import FloatArray
 from boscage.plots._shared import grid_over, new_axes, require, require_numeric, two_features
+from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from boscage._names import Names, class_name, feature_name
 from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.plots._shared import new_axes, require
+from boscage.trees._names import Names, class_name, feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
-from boscage._names import feature_name
 from boscage._types import FloatArray, Label
 from boscage.plots._shared import new_axes, other_values, require
+from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

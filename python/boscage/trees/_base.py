@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from boscage._names import Names
 from boscage._types import AnyArray, FloatArray, IntArray, Label
+from boscage.trees._names import Names
 
 
 @dataclass(frozen=True, eq=False, repr=False)

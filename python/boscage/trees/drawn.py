@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from boscage._names import Names
 from boscage._types import FloatArray, Label
 from boscage.trees._base import ArrayTree
+from boscage.trees._names import Names
 
 
 @dataclass(frozen=True, eq=False, repr=False)

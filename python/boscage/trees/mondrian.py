@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boscage._names import Names
 from boscage._types import FloatArray, IntArray
 from boscage.trees._base import ArrayTree
+from boscage.trees._names import Names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from boscage import _validation
-from boscage._names import Names, class_name, feature_name
 from boscage._types import FloatArray, IntArray
 from boscage.trees._base import ArrayTree
+from boscage.trees._names import Names, class_name, feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,23 +2,13 @@
 //! contain no algorithm.
 
 mod arrays;
-mod bart_classifier;
-mod bart_regressor;
-mod bart_settings;
-mod bayes_classifier;
-mod bayes_regressor;
-mod bayes_settings;
-mod categories;
-mod cells;
-mod classifier;
+mod bart;
+mod bayes;
 mod errors;
 mod explain;
-mod extra_trees;
-mod feature_rates;
 mod gate;
 mod methods;
-mod missing;
-mod regressor;
+mod mondrian;
 mod settings;
 mod trees;
 
@@ -43,12 +33,12 @@ macro_rules! model_classes {
 }
 
 model_classes! {
-    MondrianClassifier: classifier::MondrianClassifier;
-    MondrianRegressor: regressor::MondrianRegressor;
-    BayesianTreeClassifier: bayes_classifier::BayesianTreeClassifier;
-    BayesianTreeRegressor: bayes_regressor::BayesianTreeRegressor;
-    BartClassifier: bart_classifier::BartClassifier;
-    BartRegressor: bart_regressor::BartRegressor;
+    MondrianClassifier: mondrian::classifier::MondrianClassifier;
+    MondrianRegressor: mondrian::regressor::MondrianRegressor;
+    BayesianTreeClassifier: bayes::classifier::BayesianTreeClassifier;
+    BayesianTreeRegressor: bayes::regressor::BayesianTreeRegressor;
+    BartClassifier: bart::classifier::BartClassifier;
+    BartRegressor: bart::regressor::BartRegressor;
 }
 
 /// The compiled core of boscage.
@@ -56,17 +46,17 @@ model_classes! {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     add_model_classes(module)?;
-    module.add_class::<cells::CellPlan>()?;
-    module.add_class::<cells::ClassifierCells>()?;
-    module.add_class::<cells::RegressorCells>()?;
-    module.add_class::<bart_settings::BartSettings>()?;
-    module.add_class::<bayes_settings::SmcSettings>()?;
-    module.add_class::<bayes_settings::McmcSettings>()?;
-    module.add_function(wrap_pyfunction!(extra_trees::extra_trees_rates, module)?)?;
-    module.add_function(wrap_pyfunction!(feature_rates::candidate_rates, module)?)?;
-    module.add_function(wrap_pyfunction!(feature_rates::first_by_contents, module)?)?;
-    module.add_function(wrap_pyfunction!(missing::fill_missing, module)?)?;
-    module.add_function(wrap_pyfunction!(bart_settings::bart_kernels, module)?)?;
+    module.add_class::<mondrian::cells::CellPlan>()?;
+    module.add_class::<mondrian::cells::ClassifierCells>()?;
+    module.add_class::<mondrian::cells::RegressorCells>()?;
+    module.add_class::<bart::settings::BartSettings>()?;
+    module.add_class::<bayes::settings::SmcSettings>()?;
+    module.add_class::<bayes::settings::McmcSettings>()?;
+    module.add_function(wrap_pyfunction!(mondrian::extra_trees::extra_trees_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(mondrian::feature_rates::candidate_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(mondrian::feature_rates::first_by_contents, module)?)?;
+    module.add_function(wrap_pyfunction!(mondrian::missing::fill_missing, module)?)?;
+    module.add_function(wrap_pyfunction!(bart::settings::bart_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;
     module.add_function(wrap_pyfunction!(model_kinds, module)?)?;
     Ok(())

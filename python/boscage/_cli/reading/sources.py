@@ -179,7 +179,7 @@ class Source:
             for other in {",", ";", "\t", "|"} - {self._delimiter}:
                 if wanted in map(str.strip, next(csv.reader(self.columns, delimiter=other))):
                     shown = repr(other)
-                    return f"columns seem to be separated by {shown}: add --delimiter {shown}"
+                    return f"columns seem to be separated by {shown}: give --delimiter {shown}"
         shown = ", ".join(self.columns[:20]) + (", ..." if len(self.columns) > 20 else "")
         return f"its columns are {shown}"
 

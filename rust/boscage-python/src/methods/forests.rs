@@ -244,23 +244,26 @@ macro_rules! forest_methods {
             }
 
             /// Says what stands for missing values; None: no value may be missing.
-            fn set_substitutes(&mut self, substitutes: Option<crate::missing::Substitutes>) -> PyResult<()> {
-                let substitutes = substitutes.map(crate::missing::substitutes);
+            fn set_substitutes(
+                &mut self,
+                substitutes: Option<crate::mondrian::missing::Substitutes>,
+            ) -> PyResult<()> {
+                let substitutes = substitutes.map(crate::mondrian::missing::substitutes);
                 self.model_mut()?.set_substitutes(substitutes).map_err(crate::errors::to_python)
             }
 
             /// What stands for missing values, if values may be missing.
             #[getter]
-            fn substitutes(&self) -> PyResult<Option<crate::missing::Substitutes>> {
-                Ok(crate::missing::of_domain(self.model()?.domain()))
+            fn substitutes(&self) -> PyResult<Option<crate::mondrian::missing::Substitutes>> {
+                Ok(crate::mondrian::missing::of_domain(self.model()?.domain()))
             }
 
             /// Sets the categories of features for rows to come.
             fn set_categories(
                 &mut self,
-                categories: crate::categories::FeatureCategories<'_>,
+                categories: crate::mondrian::categories::FeatureCategories<'_>,
             ) -> PyResult<()> {
-                let categories = crate::categories::read(categories)?;
+                let categories = crate::mondrian::categories::read(categories)?;
                 self.model_mut()?.set_categories(categories).map_err(crate::errors::to_python)
             }
 
@@ -269,8 +272,8 @@ macro_rules! forest_methods {
             fn categories<'py>(
                 &self,
                 py: Python<'py>,
-            ) -> PyResult<crate::categories::FeatureCategories<'py>> {
-                crate::categories::of_domain(py, self.model()?.domain())
+            ) -> PyResult<crate::mondrian::categories::FeatureCategories<'py>> {
+                crate::mondrian::categories::of_domain(py, self.model()?.domain())
             }
 
             /// Sets the annotation that the model's files have.
@@ -314,9 +317,9 @@ macro_rules! forest_methods {
             fn maps<'py>(
                 &self,
                 py: Python<'py>,
-            ) -> PyResult<Option<Vec<crate::feature_rates::MapArrays<'py>>>> {
+            ) -> PyResult<Option<Vec<crate::mondrian::feature_rates::MapArrays<'py>>>> {
                 let maps = self.model()?.domain().maps();
-                Ok(maps.map(|maps| crate::feature_rates::map_arrays(py, maps)))
+                Ok(maps.map(|maps| crate::mondrian::feature_rates::map_arrays(py, maps)))
             }
         }
     };

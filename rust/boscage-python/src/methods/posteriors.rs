@@ -11,7 +11,7 @@ macro_rules! bayes_methods {
             fn join(
                 py: Python<'_>,
                 parts: Vec<PyRef<'_, Self>>,
-                sampler: crate::bayes_settings::AnySettings,
+                sampler: crate::bayes::settings::AnySettings,
             ) -> PyResult<Self> {
                 let parts = parts.iter().map(|part| part.0.clone()).collect();
                 let sampler = sampler.into();
@@ -50,7 +50,7 @@ macro_rules! bayes_methods {
             }
 
             fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                let trees = self.0.trees().into_iter().map(|tree| crate::bayes_settings::tree(py, tree));
+                let trees = self.0.trees().into_iter().map(|tree| crate::bayes::settings::tree(py, tree));
                 pyo3::types::PyList::new(py, trees.collect::<PyResult<Vec<_>>>()?)
             }
 
@@ -60,7 +60,7 @@ macro_rules! bayes_methods {
             }
 
             fn best_tree<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
-                crate::bayes_settings::tree(py, self.0.best_tree())
+                crate::bayes::settings::tree(py, self.0.best_tree())
             }
 
             /// Logarithm of each tree's posterior probability, up to the log evidence.
@@ -70,7 +70,7 @@ macro_rules! bayes_methods {
             }
 
             fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bayes_settings::report(py, self.0.report())
+                crate::bayes::settings::report(py, self.0.report())
             }
 
             /// Logarithm of the marginal likelihood and its standard error; None for MCMC.
@@ -162,16 +162,16 @@ macro_rules! bart_methods {
                 if draw >= self.0.n_draws() {
                     return Err(pyo3::exceptions::PyIndexError::new_err("draw is beyond the last"));
                 }
-                crate::bart_settings::trees(py, self.0.trees(draw))
+                crate::bart::settings::trees(py, self.0.trees(draw))
             }
 
             /// The trees of all draws, those with the same splits together.
             fn shared_trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bart_settings::shared_trees(py, py.detach(|| self.0.shared_trees()))
+                crate::bart::settings::shared_trees(py, py.detach(|| self.0.shared_trees()))
             }
 
             fn traces<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                crate::bart_settings::traces(py, self.0.traces())
+                crate::bart::settings::traces(py, self.0.traces())
             }
 
             #[getter]

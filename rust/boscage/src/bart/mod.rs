@@ -22,34 +22,30 @@
 //! - `response` relates the sum of trees to the data: normal noise, or the sign of a latent number.
 //! - `sampler` joins these to the state of a chain. `chain` runs it, keeps draws, and continues a chain of an
 //!   earlier fit.
-//! - `draws` stores drawn trees compactly and predicts from them; `export` returns them as arrays.
-//! - `regressor`, `classifier` and `sum_of_trees` are the public models.
+//! - `draws` stores drawn trees compactly and predicts from them. `posterior` returns them as arrays, explains
+//!   their predictions, and has the public models.
 
 pub(crate) mod backfitting;
 pub(crate) mod chain;
-pub(crate) mod classifier;
 pub(crate) mod draws;
-mod explain;
-mod export;
 pub(crate) mod kernels;
 pub(crate) mod leaves;
+pub(crate) mod posterior;
 pub(crate) mod prior;
-pub(crate) mod regressor;
 pub(crate) mod response;
 pub(crate) mod sampler;
 pub(crate) mod settings;
 pub(crate) mod state;
-pub(crate) mod sum_of_trees;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use chain::{BartTrace, Sweep, Watch};
-pub use classifier::BartClassifier;
-pub use export::{DrawnTree, SharedTree};
 pub use kernels::table::{BartStep, Kernel, Kernels, StepCounts};
 pub use leaves::model::LeafModel;
 pub use leaves::poisson::{Events, PoissonLeaves};
-pub use regressor::BartRegressor;
+pub use posterior::classifier::BartClassifier;
+pub use posterior::export::{DrawnTree, SharedTree};
+pub use posterior::regressor::BartRegressor;
+pub use posterior::sum_of_trees::SumOfTrees;
 pub use settings::{BartSettings, Sparsity};
-pub use sum_of_trees::SumOfTrees;

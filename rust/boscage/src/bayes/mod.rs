@@ -20,38 +20,32 @@
 //!   weights, and `target` joins them to the posterior that is sampled.
 //! - `smc` grows weighted trees from the root (Algorithm 3.1), or does so with one tree retained (conditional
 //!   SMC, Algorithm 4.2). `mcmc` changes whole trees (Chipman et al. 1998).
-//! - Both samplers return `weighted_trees`, in preorder (`tree`). `log_posterior` computes the posterior
-//!   probability of each.
-//! - `posterior` predicts from the trees for any kind of leaf; `classifier` and `regressor` are its public
-//!   forms.
+//! - Both samplers return trees in preorder (`tree`). `log_posterior` computes the posterior probability of each.
+//! - `posterior` gives these trees their weights, predicts from them, and has the public models.
 //! - `testing` computes the exact posterior on small data, by a recursion over sets of rows, for the tests.
 
-pub(crate) mod classifier;
 pub(crate) mod cuts;
-mod explain;
 pub(crate) mod leaf;
 pub(crate) mod log_posterior;
 pub(crate) mod mcmc;
 pub(crate) mod posterior;
 pub(crate) mod prior;
-pub(crate) mod regressor;
 pub(crate) mod smc;
 pub(crate) mod target;
 pub(crate) mod tree;
-pub(crate) mod weighted_trees;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use classifier::BayesianTreeClassifier;
 pub use leaf::normal::NormalPrior;
 pub use mcmc::moves::Move;
 pub use mcmc::{Acceptance, Draw, McmcSettings};
-pub use posterior::BayesianTrees;
+pub use posterior::bayesian_trees::BayesianTrees;
+pub use posterior::classifier::BayesianTreeClassifier;
+pub use posterior::regressor::{BayesianTreeRegressor, Students};
+pub use posterior::weighted_trees::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};
 pub use prior::{ChipmanPrior, TreePrior};
-pub use regressor::{BayesianTreeRegressor, Students};
 pub use smc::island::Stage;
 pub use smc::proposals::Proposal;
 pub use smc::resampling::Resampling;
 pub use smc::settings::{CandidateOrder, Expansion, IslandWeights, SmcSettings};
-pub use weighted_trees::{ChainReport, IslandReport, PosteriorTree, Report, Sampler};

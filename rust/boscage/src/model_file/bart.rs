@@ -2,10 +2,10 @@
 //! each chain.
 
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
-use crate::bart::classifier::BartClassifier;
 use crate::bart::draws::{DrawnNode, Draws, LEAF, MAX_FEATURE};
 use crate::bart::kernels::table::{BartStep, StepCounts};
-use crate::bart::regressor::BartRegressor;
+use crate::bart::posterior::classifier::BartClassifier;
+use crate::bart::posterior::regressor::BartRegressor;
 use crate::bart::settings::MAX_BY_FEATURE;
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::bayes::cuts::{RankCut, Rule};
@@ -305,7 +305,7 @@ fn bounded(reader: &mut Reader<'_>, name: &'static str) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
-    use crate::bart::regressor::BartRegressor;
+    use crate::bart::posterior::regressor::BartRegressor;
     use crate::bart::settings::BartSettings;
     use crate::control::Run;
     use crate::data::Rows;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::bayes::classifier::{BayesianTreeClassifier, ClassLeaves};
 use crate::bayes::leaf::dirichlet::{ClassTotals, check_alpha};
 use crate::bayes::leaf::normal::{NormalPrior, NormalTotals};
 use crate::bayes::mcmc::{Acceptance, Draw};
-use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
+use crate::bayes::posterior::bayesian_trees::{BayesianTrees, FittedLeaf};
+use crate::bayes::posterior::classifier::{BayesianTreeClassifier, ClassLeaves};
+use crate::bayes::posterior::regressor::BayesianTreeRegressor;
+use crate::bayes::posterior::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::bayes::prior::ChipmanPrior;
-use crate::bayes::regressor::BayesianTreeRegressor;
 use crate::bayes::smc::island::Stage;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
-use crate::bayes::weighted_trees::{ChainReport, Ensemble, IslandReport, Report};
 use crate::control::Run;
 use crate::data::splits::FeatureKinds;
 use crate::error::Result;

@@ -30,10 +30,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::bart::classifier::BartClassifier;
-use crate::bart::regressor::BartRegressor;
-use crate::bayes::classifier::BayesianTreeClassifier;
-use crate::bayes::regressor::BayesianTreeRegressor;
+use crate::bart::posterior::classifier::BartClassifier;
+use crate::bart::posterior::regressor::BartRegressor;
+use crate::bayes::posterior::classifier::BayesianTreeClassifier;
+use crate::bayes::posterior::regressor::BayesianTreeRegressor;
 use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;

@@ -7,8 +7,8 @@ use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::{LeafModel, RowStats};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::poisson::PoissonLeaves;
+use crate::bart::posterior::sum_of_trees::SumOfTrees;
 use crate::bart::settings::BartSettings;
-use crate::bart::sum_of_trees::SumOfTrees;
 use crate::bart::tests::joint_law::poisson_draw;
 use crate::bart::tests::setting::{
     GROWPRUNE, MIXED, SIGMA, SIGMA_MU, TARGETS, posterior, prior, samplers, settings, table, tree_name,

@@ -2,14 +2,14 @@
 
 use crate::bart::chain::BartTrace;
 use crate::bart::chain::fingerprint;
-use crate::bart::classifier::BartClassifier;
 use crate::bart::kernels::table::{Kernel, Kernels};
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::PoissonLeaves;
-use crate::bart::regressor::BartRegressor;
+use crate::bart::posterior::classifier::BartClassifier;
+use crate::bart::posterior::regressor::BartRegressor;
+use crate::bart::posterior::sum_of_trees::SumOfTrees;
 use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::state::tree::{NodeKind, TreeState};
-use crate::bart::sum_of_trees::SumOfTrees;
 use crate::bart::tests::setting::{MIXED, TARGETS, prior, samplers, settings, some_rows};
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::prior::ChipmanPrior;

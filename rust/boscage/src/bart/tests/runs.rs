@@ -1,7 +1,7 @@
 //! Whole runs: continued chains equal longer ones, and callbacks see every sweep.
 
-use crate::bart::classifier::BartClassifier;
-use crate::bart::regressor::BartRegressor;
+use crate::bart::posterior::classifier::BartClassifier;
+use crate::bart::posterior::regressor::BartRegressor;
 use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::tests::setting::{GROWPRUNE, MIXED, settings, some_rows};
 use crate::control::{Control, Run};

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::bart::classifier::BartClassifier;
 use crate::bart::kernels::context::Odds;
-use crate::bart::regressor::BartRegressor;
+use crate::bart::posterior::classifier::BartClassifier;
+use crate::bart::posterior::regressor::BartRegressor;
 use crate::bart::settings::BartSettings;
 use crate::bart::tests::setting::{
     GROWPRUNE, SIGMA, SIGMA_MU, TARGETS, prior, run, samplers, settings, some_rows, table,

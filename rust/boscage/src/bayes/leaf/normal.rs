@@ -26,18 +26,18 @@ pub struct NormalPrior {
 
 impl NormalPrior {
     /// A prior whose location and scale are those of the targets. A leaf's variance is expected to be about
-    /// the share `noise` of the variance of all targets: `scale = shape noise var(y)`.
+    /// the share `noise_share` of the variance of all targets: `scale = shape noise_share var(y)`.
     ///
     /// # Errors
-    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; a `noise` that is not from 1e-9 to
-    /// 1e9; as [`NormalPrior::check`].
-    pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise: f64) -> Result<Self> {
+    /// Targets that are not finite, above 1e140 or all below 1e-140 by magnitude; a `noise_share` that is not from
+    /// 1e-9 to 1e9; as [`NormalPrior::check`].
+    pub fn of_targets(targets: &[f64], kappa: f64, shape: f64, noise_share: f64) -> Result<Self> {
         check_squares(targets)?;
         let n = targets.len().max(1) as f64;
         // Each term is divided by `n` first, so that no sum overflows.
         let mean: f64 = targets.iter().map(|y| y / n).sum();
         let variance: f64 = targets.iter().map(|y| (y - mean) / n * (y - mean)).sum();
-        Self::of_moments((mean, variance), kappa, shape, noise)
+        Self::of_moments((mean, variance), kappa, shape, noise_share)
     }
 
     /// As [`NormalPrior::of_targets`], where each target counts as often as its weight says.
@@ -50,7 +50,7 @@ impl NormalPrior {
         (targets, weights): (&[f64], &[f64]),
         kappa: f64,
         shape: f64,
-        noise: f64,
+        noise_share: f64,
     ) -> Result<Self> {
         check_squares(targets)?;
         check_repeats(weights, targets.len())?;
@@ -58,15 +58,15 @@ impl NormalPrior {
         let shares = || targets.iter().zip(weights.iter().map(|weight| weight / total));
         let mean: f64 = shares().map(|(y, share)| share * y).sum();
         let variance: f64 = shares().map(|(y, share)| share * (y - mean) * (y - mean)).sum();
-        Self::of_moments((mean, variance), kappa, shape, noise)
+        Self::of_moments((mean, variance), kappa, shape, noise_share)
     }
 
-    fn of_moments((mean, variance): (f64, f64), kappa: f64, shape: f64, noise: f64) -> Result<Self> {
+    fn of_moments((mean, variance): (f64, f64), kappa: f64, shape: f64, noise_share: f64) -> Result<Self> {
         // If all targets are equal up to rounding, the variance must still be positive.
         let least = (f64::EPSILON * mean).powi(2).max(f64::MIN_POSITIVE);
         check_within("shape", shape, GAMMA_SHAPES)?;
-        check_within("noise", noise, GAMMA_SHAPES)?;
-        let scale = (shape * noise * variance.max(least)).clamp(SUMS_OF_SQUARES.0, SUMS_OF_SQUARES.1);
+        check_within("noise_share", noise_share, GAMMA_SHAPES)?;
+        let scale = (shape * noise_share * variance.max(least)).clamp(SUMS_OF_SQUARES.0, SUMS_OF_SQUARES.1);
         let prior = Self { prior_mean: mean, kappa, shape, scale };
         prior.check()?;
         Ok(prior)

@@ -141,23 +141,17 @@ impl<P: CellPosterior> CellShare<P> {
         Ok(())
     }
 
-    /// The hashes of this owner's subtrees, in order.
+    /// The hashes of this owner's subtrees, in order, and those of the rows of [`first_rows`](Self::first_rows).
     #[must_use]
-    pub fn cell_hashes(&self) -> Vec<Hash> {
-        let hashes = self.model.row_hashes();
-        self.model.forest.storage.peek(|storage| {
+    pub fn hashes(&self) -> (Vec<Hash>, Vec<Hash>) {
+        let of_row = self.model.row_hashes();
+        let of_cells = self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
-                let of_tree = |(tree, roots): (_, &Vec<NodeId>)| hash_subtrees(tree, roots, &hashes);
+                let of_tree = |(tree, roots): (_, &Vec<NodeId>)| hash_subtrees(tree, roots, &of_row);
                 storage.trees.iter().zip(&self.roots).flat_map(of_tree).collect()
             })
-        })
-    }
-
-    /// The hashes of the rows of [`first_rows`](Self::first_rows).
-    #[must_use]
-    pub fn row_hashes(&self) -> Vec<Hash> {
-        let hashes = self.model.row_hashes();
-        self.first_rows().into_iter().map(|row| hashes.of(row)).collect()
+        });
+        (of_cells, self.first_rows().into_iter().map(|row| of_row.of(row)).collect())
     }
 
     /// The rows, by their places, of this owner's cells of the first tree: of all owners these are all rows, each once. None

@@ -154,10 +154,10 @@ fn join<P: CellPosterior>(shares: &mut [CellShare<P>]) {
 }
 
 fn digest<P: CellPosterior>(plan: &CellPlan, shares: &[CellShare<P>]) -> String {
-    let mut hashes: Vec<_> = shares.iter().map(|share| share.cell_hashes().into_iter()).collect();
-    let of_cells: Vec<_> = plan.owners().iter().map(|&own| hashes[own as usize].next().unwrap()).collect();
-    let rows = shares.iter().flat_map(CellShare::row_hashes).collect();
-    shares[0].digest(rows, &plan.tree_hashes(&of_cells).unwrap())
+    let (cells, rows): (Vec<_>, Vec<_>) = shares.iter().map(CellShare::hashes).unzip();
+    let mut cells: Vec<_> = cells.into_iter().map(Vec::into_iter).collect();
+    let of_cells: Vec<_> = plan.owners().iter().map(|&own| cells[own as usize].next().unwrap()).collect();
+    shares[0].digest(rows.concat(), &plan.tree_hashes(&of_cells).unwrap())
 }
 
 fn proba(plan: &CellPlan, shares: &[ClassifierCells], test: &Data) -> Vec<f64> {

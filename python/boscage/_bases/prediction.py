@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from boscage import _class_weight, _validation
+from boscage import _validation
+from boscage._input import class_weights
 from boscage._types import AnyArray, FloatArray
 from boscage.distributions import PredictiveDistribution
 
@@ -66,12 +67,12 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         value = self.class_weight
         if value is None:
             return proba
-        _class_weight.check_class_weight(value)
+        class_weights.check_class_weight(value)
         if isinstance(value, str):
-            weights = _class_weight.balancing(self._class_counts())
+            weights = class_weights.balancing(self._class_counts())
         else:
-            weights = _class_weight.given(value, self.classes_)
-        return _class_weight.reweighted(proba, weights)
+            weights = class_weights.given(value, self.classes_)
+        return class_weights.reweighted(proba, weights)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Predict the natural logarithm of the probability of each class.
@@ -137,19 +138,19 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         return len(self._require_model().classes())
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        _class_weight.check_class_weight(self.class_weight)
+        class_weights.check_class_weight(self.class_weight)
         return _validation.check_labels(self, y, n_rows)
 
     # -- files ------------------------------------------------------------------------------------
 
     def _metadata(self) -> dict[str, Any]:
         metadata: dict[str, Any] = super()._metadata()
-        return metadata | {"class_weight": _class_weight.to_json(self.class_weight)}
+        return metadata | {"class_weight": class_weights.to_json(self.class_weight)}
 
     @classmethod
     def _from_model(cls, model: Any, metadata: dict[str, Any], n_jobs: int | None) -> Any:
         estimator = super()._from_model(model, metadata, n_jobs)
-        estimator.class_weight = _class_weight.from_json(metadata.get("class_weight"))
+        estimator.class_weight = class_weights.from_json(metadata.get("class_weight"))
         return estimator
 
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from boscage import _codes, _validation
-from boscage._chains import Chains
-from boscage._progress import progress_bar
-from boscage._row_weights import check_sample_weight
-from boscage._settings import Settings
+from boscage import _validation
+from boscage._bases.chains import Chains
+from boscage._bases.progress import progress_bar
+from boscage._bases.settings import Settings
+from boscage._input import codes
+from boscage._input.row_weights import check_sample_weight
 from boscage._types import AnyArray, Label, Rows
 
 Self = TypeVar("Self", bound="PosteriorSampler")
@@ -28,7 +29,7 @@ class PosteriorSampler(Chains):
     _check_weights = staticmethod(check_sample_weight)
 
     # The categories of features, as codes count them.
-    _labels: _codes.Labels
+    _labels: codes.Labels
 
     random_state: Any
     verbose: int | bool
@@ -140,9 +141,9 @@ class PosteriorSampler(Chains):
                     columns = {feature: each.of(kept) for feature, each in columns.items()}
             if is_new:
                 self._labels = {feature: each.labels for feature, each in columns.items()}
-            rows = _codes.put_codes(rows, columns, self._labels)
+            rows = codes.put_codes(rows, columns, self._labels)
             if self._labels:
-                more["n_categories"] = _codes.counts(self._labels, rows.shape[1])
+                more["n_categories"] = codes.counts(self._labels, rows.shape[1])
             with progress_bar("sampling", self.verbose) as progress:
                 options = {"n_threads": n_threads, "progress": progress} | more
                 self._model = self._sample(rows, target, settings, options)
@@ -154,11 +155,11 @@ class PosteriorSampler(Chains):
 
     def _check_rows(self, X: Any) -> Rows:
         rows, columns = self._read(X, reset=False)
-        return _codes.put_codes(rows, columns, self._labels)
+        return codes.put_codes(rows, columns, self._labels)
 
     def _shown(self, rows: Rows) -> AnyArray:
         """Checked rows with the names of categories; None where one is missing or unknown."""
-        return _codes.named(rows, self._labels)
+        return codes.named(rows, self._labels)
 
     @property
     def categories_(self) -> list[list[Label] | None] | None:
@@ -176,7 +177,7 @@ class PosteriorSampler(Chains):
             "params": {name: _to_json(value) for name, value in params.items()}
         }
         if self._labels:
-            metadata["categories"] = _codes.to_json(self._labels)
+            metadata["categories"] = codes.to_json(self._labels)
         return metadata
 
     @classmethod
@@ -192,7 +193,7 @@ class PosteriorSampler(Chains):
             if own in params:
                 params[own] = _settings_from_json(params[own], cls._settings_classes)
         estimator = cls(**(params | {"n_jobs": n_jobs}))
-        estimator._labels = _codes.from_json(metadata.get("categories"), model.n_categories)
+        estimator._labels = codes.from_json(metadata.get("categories"), model.n_categories)
         return estimator
 
     @classmethod

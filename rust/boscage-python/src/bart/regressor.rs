@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{Matrix, optional, slice, vector};
-use crate::bart_settings::{BartSettings, watched};
+use crate::bart::settings::{BartSettings, watched};
 use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
 

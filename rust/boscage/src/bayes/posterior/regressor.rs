@@ -2,10 +2,10 @@
 
 use crate::bayes::leaf::normal::{Normal, NormalPrior, NormalSums, NormalTotals};
 use crate::bayes::leaf::weighted_normal::WeightedNormal;
-use crate::bayes::posterior::{BayesianTrees, FittedLeaf, known};
+use crate::bayes::posterior::bayesian_trees::{BayesianTrees, FittedLeaf, known};
+use crate::bayes::posterior::weighted_trees::Sampler;
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::bayes::tree::PreorderTree;
-use crate::bayes::weighted_trees::Sampler;
 use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;

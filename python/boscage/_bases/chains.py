@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from boscage import _arviz, _validation
-from boscage._estimator import Estimator
+from boscage import _validation
+from boscage._bases import arviz_data
+from boscage._bases.estimator import Estimator
 from boscage._types import AnyArray, FloatArray
 from boscage.diagnostics import ChainSummary, SummaryRow, effective_size, r_hat
 
@@ -24,7 +25,7 @@ class Chains(Estimator):
         """Statistics of each draw, of shape (n_chains, n_draws)."""
 
     @abstractmethod
-    def _chain_groups(self) -> _arviz.Groups:
+    def _chain_groups(self) -> arviz_data.Groups:
         """ArviZ's groups ``posterior`` and ``sample_stats`` without any rows.
 
         Arrays have shape (n_chains, n_draws) or (n_chains, n_draws, n_features).
@@ -127,10 +128,10 @@ class Chains(Estimator):
                 coords["class"] = self.classes_.tolist()
         elif y is not None:
             raise ValueError("y was given without X")
-        return _arviz.to_data(groups, dims, coords)
+        return arviz_data.to_data(groups, dims, coords)
 
     def _add_rows(
-        self, groups: _arviz.Groups, X: Any, y: Any, rng: np.random.Generator
+        self, groups: arviz_data.Groups, X: Any, y: Any, rng: np.random.Generator
     ) -> dict[str, list[str]]:
         """Add to the groups what is drawn for rows, and return its dimensions by name."""
         shape = next(iter(groups["sample_stats"].values())).shape

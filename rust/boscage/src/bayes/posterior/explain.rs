@@ -1,6 +1,6 @@
 //! The mean over the trees of a posterior: its Shapley values, and its trees with what each leaf adds.
 
-use crate::bayes::posterior::{BayesianTrees, FittedLeaf};
+use crate::bayes::posterior::bayesian_trees::{BayesianTrees, FittedLeaf};
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::control::Run;
 use crate::data::Rows;

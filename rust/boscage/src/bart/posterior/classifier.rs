@@ -2,11 +2,11 @@
 
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
-use crate::bart::export::{DrawnTree, SharedTree};
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::multinomial::{Multinomial, OneClass};
 use crate::bart::leaves::poisson::LogGamma;
-use crate::bart::regressor::sample;
+use crate::bart::posterior::export::{DrawnTree, SharedTree};
+use crate::bart::posterior::regressor::sample;
 use crate::bart::response::{ProbitResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};

@@ -9,12 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{Matrix, optional, slice, vector};
-use crate::categories::{FeatureCategories, with_categories};
 use crate::errors::to_python;
+use crate::gate;
 use crate::methods::{file_methods, forest_methods};
-use crate::missing::{Substitutes, with_substitutes};
+use crate::mondrian::categories::{FeatureCategories, with_categories};
+use crate::mondrian::feature_rates;
+use crate::mondrian::missing::{Substitutes, with_substitutes};
 use crate::settings::{self, domain, predictive};
-use crate::{feature_rates, gate, trees};
+use crate::trees;
 
 type Vector<'py, T> = Bound<'py, PyArray1<T>>;
 /// Feature, middle and width of its range, slope, and the changes of the slope below and above.

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{Matrix, matrix, optional, slice, vector};
-use crate::bayes_settings::AnySettings;
+use crate::bayes::settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
 use crate::methods::{bayes_methods, file_methods, only_a_model};
@@ -26,7 +26,7 @@ bayes_methods!(BayesianTreeRegressor);
 #[allow(non_snake_case)]
 impl BayesianTreeRegressor {
     #[staticmethod]
-    #[pyo3(signature = (X, y, sampler, *, kappa=0.1, shape=1.5, noise=0.1, prior_mean=None, scale=None, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), weights=None, n_threads=1, progress=None))]
+    #[pyo3(signature = (X, y, sampler, *, kappa=0.1, shape=1.5, noise_share=0.1, prior_mean=None, scale=None, alpha_s=0.95, beta_s=0.5, n_categories=Vec::new(), weights=None, n_threads=1, progress=None))]
     fn fit(
         py: Python<'_>,
         X: Matrix<'_>,
@@ -34,7 +34,7 @@ impl BayesianTreeRegressor {
         sampler: AnySettings,
         kappa: f64,
         shape: f64,
-        noise: f64,
+        noise_share: f64,
         prior_mean: Option<f64>,
         scale: Option<f64>,
         alpha_s: f64,
@@ -52,9 +52,9 @@ impl BayesianTreeRegressor {
             (Some(prior_mean), Some(scale)) => NormalPrior { prior_mean, kappa, shape, scale },
             _ => {
                 let of_targets = match weights {
-                    None => NormalPrior::of_targets(targets, kappa, shape, noise),
+                    None => NormalPrior::of_targets(targets, kappa, shape, noise_share),
                     Some(weights) => {
-                        NormalPrior::of_weighted_targets((targets, weights), kappa, shape, noise)
+                        NormalPrior::of_weighted_targets((targets, weights), kappa, shape, noise_share)
                     }
                 };
                 let of_targets = of_targets.map_err(to_python)?;

@@ -97,7 +97,8 @@ def check_ids(ids: Any, n_rows: int | None = None) -> Ids:
     same = np.flatnonzero(numbers[order[1:]] == numbers[order[:-1]])
     if same.size:
         first, second = sorted(order[[same[0], same[0] + 1]])
-        raise ValueError(_clash(given[first], given[second], first, second))
+        where = "" if n_rows is None else f" in rows {first} and {second}"
+        raise ValueError(_clash(given[first], given[second], where))
     return numbers
 
 
@@ -108,10 +109,10 @@ def unknown(ids: Any, held: Ids) -> str:
     return f"{first.item() if isinstance(first, np.generic) else first!r} is not in the forest"
 
 
-def _clash(one: Any, other: Any, first: int, second: int) -> str:
+def _clash(one: Any, other: Any, where: str) -> str:
     if str(one) == str(other):
-        return f"ids must differ from each other, found {one} in rows {first} and {second}"
+        return f"ids must differ from each other, found {one}{where or ' twice'}"
     return (
-        f"the ids {one!r} and {other!r} in rows {first} and {second} have the same number "
+        f"the ids {one!r} and {other!r}{where} have the same number "
         "(see boscage.row_numbers); choose another for one of them"
     )

@@ -10,8 +10,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
+use crate::gate;
+use crate::mondrian::feature_rates;
 use crate::settings::{predictive, predictive_name};
-use crate::{feature_rates, gate};
 
 /// Which cells of which trees there are, and who owns them.
 #[pyclass(module = "boscage._core", frozen)]
@@ -168,10 +169,12 @@ impl CellPlan {
     }
 }
 
-/// The methods of what an owner of cells holds, whatever the posterior.
+/// The methods of what an owner of cells holds, whatever the posterior; `lists` is the crate's method that gives an
+/// owner's lists about rows.
 macro_rules! cell_methods {
-    ($class:ident) => {
+    ($class:ident, $lists:ident) => {
         #[pymethods]
+        #[allow(non_snake_case)]
         impl $class {
             /// What other owners need of this one's subtrees.
             fn summaries<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
@@ -208,21 +211,28 @@ macro_rules! cell_methods {
                 gate::run(py, n_threads, None, |run| self.share.join(&words, run))
             }
 
-            /// The hashes of this owner's subtrees, one after the other.
-            fn cell_hashes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-                let hashes = py.detach(|| self.share.cell_hashes());
-                PyBytes::new(py, hashes.as_flattened())
-            }
-
-            /// The hashes of the rows of this owner's cells of the first tree.
-            fn row_hashes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-                let hashes = py.detach(|| self.share.row_hashes());
-                PyBytes::new(py, hashes.as_flattened())
+            /// The hashes of this owner's subtrees, one after the other, and those of the rows of its cells of the
+            /// first tree.
+            fn hashes<'py>(&self, py: Python<'py>) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
+                let (cells, rows) = py.detach(|| self.share.hashes());
+                (PyBytes::new(py, cells.as_flattened()), PyBytes::new(py, rows.as_flattened()))
             }
 
             /// The digest of the whole forest, given the hashes of all rows and of all trees.
             fn digest(&self, py: Python<'_>, rows: &[u8], trees: &[u8]) -> String {
                 py.detach(|| self.share.digest(rows.as_chunks().0.to_vec(), trees.as_chunks().0))
+            }
+
+            /// What this owner's trees say of the rows that the plan sends to it.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn lists<'py>(
+                &self,
+                py: Python<'py>,
+                X: Matrix<'_>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+                let rows = X.rows()?;
+                Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.$lists(rows, run))?))
             }
 
             /// The rows of this owner's cells of the first tree.
@@ -262,8 +272,8 @@ macro_rules! cell_methods {
     };
 }
 
-cell_methods!(ClassifierCells);
-cell_methods!(RegressorCells);
+cell_methods!(ClassifierCells, votes);
+cell_methods!(RegressorCells, components);
 
 /// What one owner of cells holds of a classifier.
 #[pyclass(module = "boscage._core")]
@@ -304,18 +314,6 @@ impl ClassifierCells {
             boscage::ClassifierCells::new(plan.plan.clone(), owner, classification, batch, targets, &declared)
         })?;
         Ok(Self { share })
-    }
-
-    /// What this owner's trees add to the votes for the rows that the plan sends to it.
-    #[pyo3(signature = (X, *, n_threads=1))]
-    fn votes<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let rows = X.rows()?;
-        Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.votes(rows, run))?))
     }
 
     /// The probabilities of the classes, given the votes of all owners.
@@ -379,18 +377,6 @@ impl RegressorCells {
             boscage::RegressorCells::new(plan.plan.clone(), owner, regression, batch, targets)
         })?;
         Ok(Self { share })
-    }
-
-    /// This owner's components for the rows that the plan sends to it.
-    #[pyo3(signature = (X, *, n_threads=1))]
-    fn components<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        let rows = X.rows()?;
-        Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.components(rows, run))?))
     }
 
     /// Means and variances, given the components of all owners.

@@ -2,9 +2,9 @@
 
 use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
-use crate::bart::export::{DrawnTree, SharedTree};
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::weighted_normal::WeightedChainState;
+use crate::bart::posterior::export::{DrawnTree, SharedTree};
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
 use crate::bart::response::{NormalResponse, Response, ScaledProblem};
 use crate::bart::sampler::NormalChainState;

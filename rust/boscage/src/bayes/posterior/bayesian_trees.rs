@@ -3,10 +3,10 @@
 use std::any::Any;
 
 use crate::bayes::leaf::model::ConjugateLeaf;
+use crate::bayes::posterior::weighted_trees::{Ensemble, PosteriorTree, Report, Sampler, export};
 use crate::bayes::prior::{ChipmanPrior, TreePrior, check_prior};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
-use crate::bayes::weighted_trees::{Ensemble, PosteriorTree, Report, Sampler, export};
 use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::sorted_columns::SortedColumns;
@@ -180,9 +180,9 @@ impl<L: FittedLeaf> BayesianTrees<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bayes::classifier::BayesianTreeClassifier;
     use crate::bayes::leaf::dirichlet::Dirichlet;
     use crate::bayes::mcmc::McmcSettings;
+    use crate::bayes::posterior::classifier::BayesianTreeClassifier;
     use crate::bayes::smc::proposals::Proposal;
     use crate::bayes::smc::settings::{Expansion, IslandWeights, SmcSettings};
     use crate::bayes::testing::enumerate::{Exact, Mean, name_of};

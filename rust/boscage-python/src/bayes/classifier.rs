@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::arrays::{self, Matrix, matrix, optional, slice};
-use crate::bayes_settings::AnySettings;
+use crate::bayes::settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
 use crate::methods::{bayes_methods, file_methods, only_a_model};

@@ -7,12 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
-use crate::categories::{FeatureCategories, with_categories};
 use crate::errors::to_python;
+use crate::gate;
 use crate::methods::{file_methods, forest_methods};
-use crate::missing::{Substitutes, with_substitutes};
+use crate::mondrian::categories::{FeatureCategories, with_categories};
+use crate::mondrian::feature_rates;
+use crate::mondrian::missing::{Substitutes, with_substitutes};
 use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive, share};
-use crate::{feature_rates, gate, trees};
+use crate::trees;
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
 #[pyclass(module = "boscage._core")]

@@ -14,7 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from boscage import _validation, persistence
-from boscage._columns import Column, as_matrix, as_table, categorical_features, n_columns, take
+from boscage._input.columns import (
+    Column,
+    as_matrix,
+    as_table,
+    categorical_features,
+    n_columns,
+    take,
+)
 from boscage._types import AnyArray, Rows
 
 Self = TypeVar("Self", bound="Estimator")

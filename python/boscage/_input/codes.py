@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from boscage._columns import Column, as_label, sort_labels
+from boscage._input.columns import Column, as_label, sort_labels
 from boscage._types import AnyArray, Label, Rows
 
 Labels: TypeAlias = dict[int, list[Label]]

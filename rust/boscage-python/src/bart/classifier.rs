@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{self, Matrix, label_object, slice, vector};
-use crate::bart_settings::{BartSettings, watched};
+use crate::bart::settings::{BartSettings, watched};
 use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
 

@@ -1,0 +1,1 @@
+"""What users give beside numbers: categories, ids and weights of rows, weights of classes."""

@@ -1,0 +1,5 @@
+//! Classes of Bayesian trees.
+
+pub(crate) mod classifier;
+pub(crate) mod regressor;
+pub(crate) mod settings;

@@ -1,0 +1,9 @@
+//! Classes of Mondrian forests, and what else a forest is made of: rates of features, substitutes, categories.
+
+pub(crate) mod categories;
+pub(crate) mod cells;
+pub(crate) mod classifier;
+pub(crate) mod extra_trees;
+pub(crate) mod feature_rates;
+pub(crate) mod missing;
+pub(crate) mod regressor;
