@@ -152,6 +152,21 @@ def test_auto_takes_the_limit_where_it_says() -> None:
     assert len({model.digest() for model in (limit, trees, auto)}) == 3
 
 
+def test_the_way_to_predict_may_be_changed() -> None:
+    x, y, _ = data()
+    at, more = places(x), (np.full((1, 3), 0.1), [0.2])
+    for before, after in (("averaged", "realised"), ("realised", "averaged")):
+        auto = forest(joint_kernel="auto", predictive=before).fit(x, y)
+        auto.predict(at)
+        auto.set_params(predictive=after).partial_fit(*more)
+        kind = "limit" if after == "averaged" else "trees"
+        same = forest(joint_kernel=kind, predictive=after).fit(x, y).partial_fit(*more)
+        assert np.array_equal(auto.predict(at), same.predict(at))
+    limit = forest().fit(x, y).set_params(predictive="realised")
+    with pytest.raises(ValueError, match=r"joint_kernel.*predictive"):
+        limit.partial_fit(*more)
+
+
 @pytest.mark.slow
 def test_auto_takes_the_trees_of_more_rows() -> None:
     rng = np.random.default_rng(0)

@@ -196,8 +196,10 @@ impl<P: NodePosterior> MondrianForest<P> {
 
     /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
     pub fn set_predictive(&mut self, predictive: Predictive) {
-        self.posterior.predictive_changed();
-        self.forest.set_predictive(predictive);
+        if self.forest.settings.predictive != predictive {
+            self.posterior.predictive_changed();
+            self.forest.set_predictive(predictive);
+        }
     }
 
     /// Checks every invariant of the trees.

@@ -114,6 +114,13 @@ impl NodePosterior for Regression {
         }
     }
 
+    fn predictive_changed(&mut self) {
+        // Realised predictions have no limit of trees.
+        if self.settings.joint_kernel == JointKernel::Auto {
+            self.reset();
+        }
+    }
+
     fn check_mergeable(&self, other: &Self) -> Result<()> {
         if self.settings == other.settings {
             Ok(())
