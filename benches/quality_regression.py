@@ -121,6 +121,7 @@ def natural(data: Split, trees: int, seed: int) -> list[float]:
 
 OURS = {
     "default": mondrian(),
+    "trees' kernel": mondrian(joint_kernel="trees"),
     "no trend": mondrian(trend=None),
     "equal weights": mondrian(feature_weights=None),
     "exact, equal weights": mondrian(posterior="exact", noise="global", feature_weights=None),
