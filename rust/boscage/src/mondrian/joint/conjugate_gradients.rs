@@ -35,9 +35,7 @@ impl Noise {
         left_out: impl Fn(usize, usize) -> bool,
         (n_shares, tolerance): (usize, f64),
     ) -> Result<Vec<[f64; L]>> {
-        let weighs: Vec<[f64; L]> = (0..targets.len())
-            .map(|row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 }))
-            .collect();
+        let weighs = unless_left_out(targets.len(), left_out);
         // Squares of the largest targets would overflow.
         let largest = targets.iter().flatten().fold(0.0, |most: f64, y| most.max(y.abs()));
         let unit = if largest > 0.0 { largest } else { 1.0 };
@@ -73,10 +71,7 @@ impl Noise {
                 break;
             }
             let mut image = self.scaled(&product, &direction)?;
-            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(weighs) {
-                add(image, direction, self.variance);
-                *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
-            }
+            self.add_noise(&mut image, &direction, weighs);
             let step = ratio(square, dot(&direction, &image));
             for row in 0..n {
                 for lane in 0..L {
@@ -85,10 +80,7 @@ impl Noise {
                 }
             }
             let next = dot(rest, rest);
-            let turn = ratio(next, square);
-            for (direction, rest) in direction.iter_mut().zip(&*rest) {
-                *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
-            }
+            turn_towards(&mut direction, rest, ratio(next, square));
             square = next;
         }
         self.scale(&mut weights, |root| root);
@@ -112,6 +104,19 @@ impl Noise {
         Ok(product)
     }
 
+    /// Makes a product with `K`, which is scaled, that of the system, of the rows that weigh something.
+    pub(super) fn add_noise<const L: usize>(
+        &self,
+        image: &mut [[f64; L]],
+        direction: &[[f64; L]],
+        weighs: &[[f64; L]],
+    ) {
+        for ((image, direction), weighs) in image.iter_mut().zip(direction).zip(weighs) {
+            add(image, direction, self.variance);
+            *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
+        }
+    }
+
     /// The square root of a row's weight.
     pub(super) fn root(&self, row: usize) -> f64 {
         self.roots.as_ref().map_or(1.0, |roots| roots[row])
@@ -127,6 +132,22 @@ impl Noise {
             let factor = T::nearest(factor(root));
             *own = own.map(|number| factor * number);
         }
+    }
+}
+
+/// 0 for each row that is left out of a problem, 1 for the others.
+pub(super) fn unless_left_out<const L: usize>(
+    n_rows: usize,
+    left_out: impl Fn(usize, usize) -> bool,
+) -> Vec<[f64; L]> {
+    let of_row = |row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 });
+    (0..n_rows).map(of_row).collect()
+}
+
+/// The next direction of every problem: what is left of the targets, and a multiple of the direction before.
+pub(super) fn turn_towards<const L: usize>(direction: &mut [[f64; L]], rest: &[[f64; L]], turn: [f64; L]) {
+    for (direction, rest) in direction.iter_mut().zip(rest) {
+        *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
     }
 }
 

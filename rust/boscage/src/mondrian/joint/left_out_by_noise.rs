@@ -12,7 +12,9 @@
 //! each such row. Larger noises are done earlier, and once smaller ones are not asked for, the run ends.
 
 use crate::error::Result;
-use crate::mondrian::joint::conjugate_gradients::{ITERATIONS, Noise, dot, ratio};
+use crate::mondrian::joint::conjugate_gradients::{
+    ITERATIONS, Noise, dot, ratio, turn_towards, unless_left_out,
+};
 
 /// A row that is left out, and the problem in which it is.
 #[derive(Debug, Clone, Copy)]
@@ -48,9 +50,7 @@ impl Noise {
         (noises, tolerance): (&[f64], f64),
         mut next: impl FnMut(usize, &[f64]) -> bool,
     ) -> Result<()> {
-        let weighs = |row: usize, lane: usize| if is_left_out(row, lane) { 0.0 } else { 1.0 };
-        let weighs: Vec<[f64; L]> =
-            (0..targets.len()).map(|row| std::array::from_fn(|lane| weighs(row, lane))).collect();
+        let weighs = unless_left_out(targets.len(), is_left_out);
         let masked = |(own, weighs): (&[f64; L], &[f64; L])| std::array::from_fn(|i| own[i] * weighs[i]);
         let mut rest: Vec<[f64; L]> = targets.iter().zip(&weighs).map(masked).collect();
         self.scale(&mut rest, |root| root);
@@ -66,11 +66,7 @@ impl Noise {
             let mut image = self.scaled(&product, &direction)?;
             let of_place = |place: &LeftOutPlace| image[place.row][place.problem] / self.root(place.row);
             let here: Vec<f64> = places.iter().map(of_place).collect();
-            for ((image, direction), weighs) in image.iter_mut().zip(&direction).zip(&weighs) {
-                for lane in 0..L {
-                    image[lane] = (image[lane] + self.variance * direction[lane]) * weighs[lane];
-                }
-            }
+            self.add_noise(&mut image, &direction, &weighs);
             // A solved problem takes no further steps.
             let is_solved: [bool; L] = std::array::from_fn(|lane| square[lane] <= enough[lane]);
             let step = ratio(square, dot(&direction, &image));
@@ -85,9 +81,7 @@ impl Noise {
             }
             let after = dot(&rest, &rest);
             turn = ratio(after, square);
-            for (direction, rest) in direction.iter_mut().zip(&rest) {
-                *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
-            }
+            turn_towards(&mut direction, &rest, turn);
             (step_before, square, image_before) = (step, after, here);
             while first < shifted.len() && shifted[first].is_solved(&square, &enough) {
                 if !next(first, &shifted[first].means) {
