@@ -38,7 +38,7 @@ pub(crate) trait NodePosterior: Clone + Debug {
     fn before_rows_change(&mut self, _forest: &mut Forest<Self::Statistics>) {}
 
     /// Called when test rows are placed in another way.
-    fn predictive_changed(&mut self) {}
+    fn predictive_changed(&mut self, _forest: &Forest<Self::Statistics>) {}
 
     /// # Errors
     /// [`Error::NotMergeable`](crate::Error::NotMergeable) for posteriors with other settings.
@@ -197,8 +197,8 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// Sets how test rows are placed. The next flush builds or drops the boxes of splits.
     pub fn set_predictive(&mut self, predictive: Predictive) {
         if self.forest.settings.predictive != predictive {
-            self.posterior.predictive_changed();
             self.forest.set_predictive(predictive);
+            self.posterior.predictive_changed(&self.forest);
         }
     }
 

@@ -149,7 +149,7 @@ impl NodePosterior for Classification {
         Ok(())
     }
 
-    fn predictive_changed(&mut self) {
+    fn predictive_changed(&mut self, _: &Forest<ClassCounts>) {
         self.reset();
     }
 

@@ -114,9 +114,11 @@ impl NodePosterior for Regression {
         }
     }
 
-    fn predictive_changed(&mut self) {
+    fn predictive_changed(&mut self, forest: &Forest<NodeMoments>) {
         // Realised predictions have no limit of trees.
-        if self.settings.joint_kernel == JointKernel::Auto {
+        let has_limit = self.settings.has_limit(&forest.settings, forest.n_rows());
+        if self.state.get().is_some_and(|state| state.joint.is_some() && state.limit().is_some() != has_limit)
+        {
             self.reset();
         }
     }
@@ -285,10 +287,11 @@ impl MondrianRegressor {
         let (forest, settings) = (&self.forest, &self.posterior.settings);
         let lifetime = forest.settings.lifetime;
         let weights = with_storage!(forest.flushed(run)?, storage => JointWeights::new(settings, forest, storage, run))?;
+        let equations = weights.equations(&joint.together.model, run)?;
         let mut found = Vec::new();
         for &row in &rows {
             let without = with_storage!(forest.flushed(run)?, storage => {
-                Without::new(settings, (state, joint), &weights, (storage, lifetime), row, run)
+                Without::new(settings, (state, joint), (&weights, &equations), (storage, lifetime), row, run)
             })?;
             let gather = LeftOut { posterior, without: Some(&without) };
             let chunks = walk::predict_left_out(forest, &[row], run, &gather)?;

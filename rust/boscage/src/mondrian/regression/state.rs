@@ -15,6 +15,7 @@ use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
 use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
+use crate::mondrian::regression::joint::equations::Equations;
 use crate::mondrian::regression::joint::solution::{JointWeights, Solution};
 use crate::mondrian::regression::joint::tree_mean::{self, JointPath};
 use crate::mondrian::regression::joint::{Standard, common_order};
@@ -87,7 +88,8 @@ impl ForestState {
                 let together = together.unwrap_or_else(alone);
                 let weights = JointWeights::new(settings, forest, storage, run)?;
                 let given = given(settings, &together.model);
-                let solution = weights.solve(&together.model, given, None, run)?;
+                let equations = weights.equations(&together.model, run)?;
+                let solution = weights.solve((&together.model, &equations), given, None, run)?;
                 residuals = weights.residuals(&solution, storage, run)?;
                 Some(JointState { together, solution })
             }
@@ -179,14 +181,14 @@ impl Without {
     pub(super) fn new<S: Scalar>(
         settings: &RegressionSettings,
         (state, joint): (&ForestState, &JointState),
-        weights: &JointWeights,
+        (weights, equations): (&JointWeights, &Equations<'_>),
         (storage, lifetime): (&Storage<S, NodeMoments>, f64),
         row: RowId,
         run: &Run<'_>,
     ) -> Result<Self> {
         let model = &joint.together.model;
         let given = joint.solution.linear.as_ref().map_or_else(|| given(settings, model), Linear::given);
-        let solution = weights.solve(model, given, Some(row), run)?;
+        let solution = weights.solve((model, equations), given, Some(row), run)?;
         let Some(residuals) = weights.residuals(&solution, storage, run)? else {
             return Ok(Self { solution, residuals: None });
         };

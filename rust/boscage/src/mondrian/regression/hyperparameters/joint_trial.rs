@@ -8,7 +8,7 @@ use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
 use crate::mondrian::regression::hyperparameters::search::{FARTHEST, WORTHWHILE, climb};
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
 use crate::mondrian::regression::joint::Standard;
-use crate::mondrian::regression::joint::equations::{Joint, Limit};
+use crate::mondrian::regression::joint::equations::{Joint, Kernel, Limit};
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::trend::Design;
 use crate::mondrian::regression::trend::start_line::StartLine;
@@ -52,13 +52,6 @@ impl Observations {
     }
 }
 
-/// The covariance under which rows are predicted, but for its hyperparameters.
-#[derive(Clone, Copy)]
-enum Kernel<'a> {
-    Trees(&'a Trees),
-    Limit(&'a Limit),
-}
-
 impl<S: Scalar> Trial<'_, S> {
     /// The joint model, and its error for every chosen row. Rows are left out in parts. `at` has the hyperparameters at a point
     /// of the grid: the noise's share and `gamma_2`, by powers of two.
@@ -73,13 +66,15 @@ impl<S: Scalar> Trial<'_, S> {
         let (hyper, errors) = match self.limit(settings, &all) {
             Some(limit) => {
                 let hyper = self.best_of_limit(&all.at(&self.few_places()), settings, at)?;
-                (hyper, self.errors(Kernel::Limit(&limit), &all, hyper)?)
+                (hyper, self.errors(&Kernel::Limit(limit), &all, hyper)?)
             }
             None => {
                 let lifetime = self.forest.settings.lifetime;
-                let trees = |n: usize| Trees::new(&self.trees[..n], &self.order, lifetime, self.run);
+                let trees = |n: usize| {
+                    Ok(Kernel::Trees(Trees::new(&self.trees[..n], &self.order, lifetime, self.run)?))
+                };
                 let hyper = self.best_of_trees(&trees(self.trees.len().min(FEW_TREES))?, &all, at)?;
-                (hyper, self.errors(Kernel::Trees(&trees(self.trees.len())?), &all, hyper)?)
+                (hyper, self.errors(&trees(self.trees.len())?, &all, hyper)?)
             }
         };
         let errors = errors.into_iter().map(|error| standard.difference(error)).collect();
@@ -89,13 +84,13 @@ impl<S: Scalar> Trial<'_, S> {
     /// The hyperparameters under which the squared error is least.
     fn best_of_trees(
         &self,
-        trees: &Trees,
+        trees: &Kernel,
         of: &Observations,
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<Hyperparameters> {
         let evaluate = |point: [i32; 2]| {
             let hyper = at(point);
-            let errors = self.errors(Kernel::Trees(trees), of, hyper)?;
+            let errors = self.errors(trees, of, hyper)?;
             Ok((-0.5 * self.mean(&errors, |error, weight| weight * error * error).ln(), hyper))
         };
         Ok(climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?.1)
@@ -212,7 +207,7 @@ impl<S: Scalar> Trial<'_, S> {
     }
 
     /// The error for every chosen row, the parts of them being left out side by side.
-    fn errors(&self, kernel: Kernel<'_>, of: &Observations, hyper: Hyperparameters) -> Result<Vec<f64>> {
+    fn errors(&self, kernel: &Kernel, of: &Observations, hyper: Hyperparameters) -> Result<Vec<f64>> {
         match self.chosen.n_parts {
             1 => self.errors_in::<1>(kernel, of, hyper),
             2 => self.errors_in::<2>(kernel, of, hyper),
@@ -223,7 +218,7 @@ impl<S: Scalar> Trial<'_, S> {
 
     fn errors_in<const L: usize>(
         &self,
-        kernel: Kernel<'_>,
+        kernel: &Kernel,
         of: &Observations,
         hyper: Hyperparameters,
     ) -> Result<Vec<f64>> {

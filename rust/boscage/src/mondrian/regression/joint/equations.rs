@@ -127,9 +127,7 @@ impl Limit {
     ) -> Result<LimitSystem<'a>> {
         LimitSystem::new(&self.rows, &self.covariance(hyper), (noise_of(hyper), weights), run)
     }
-}
 
-impl Limit {
     /// Predictions of left-out rows at hyperparameters that differ in the noise's share of `gamma_1` only, from the largest to
     /// the smallest; see [`LimitSystem::left_out_by_noise`]. `rows` are the targets of `L` problems, which rows are not in a
     /// problem, and which are predicted.
@@ -154,8 +152,30 @@ impl Limit {
     }
 }
 
+/// The covariance, but for its hyperparameters.
+pub(crate) enum Kernel {
+    Trees(Trees),
+    Limit(Limit),
+}
+
+impl Kernel {
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn equations<'a>(
+        &'a self,
+        weights: Option<&[f64]>,
+        hyper: &Hyperparameters,
+        run: &'a Run<'a>,
+    ) -> Result<Equations<'a>> {
+        Ok(match self {
+            Self::Trees(trees) => Equations::Trees(Joint::new(trees, weights, *hyper, run)?),
+            Self::Limit(limit) => Equations::Limit(limit.system(weights, hyper, run)?),
+        })
+    }
+}
+
 /// The equations that are solved.
-pub(super) enum Equations<'a> {
+pub(in crate::mondrian::regression) enum Equations<'a> {
     Trees(Joint<'a>),
     Limit(LimitSystem<'a>),
 }

@@ -7,7 +7,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::Trees;
 use crate::mondrian::joint::limit::LimitFunction;
-use crate::mondrian::regression::joint::equations::{Equations, Joint, Limit};
+use crate::mondrian::regression::joint::equations::{Equations, Kernel, Limit};
 use crate::mondrian::regression::joint::{Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::RegressionSettings;
@@ -19,12 +19,6 @@ use crate::mondrian::regression::trend::{Columns, Design, Residuals, dot};
 const TOLERANCE: f64 = 1e-10;
 /// Right-hand sides that are solved for at once.
 const LANES: usize = 8;
-
-/// The covariance, but for its hyperparameters.
-enum Kernel {
-    Trees(Trees),
-    Limit(Limit),
-}
 
 /// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
@@ -75,30 +69,37 @@ impl JointWeights {
             .transpose()
     }
 
-    /// The mean, without one row if it is given. `given` is for the trend, if there is one.
+    /// The equations of a model, which may be solved without each of several rows.
     ///
     /// # Errors
     /// An interrupt.
-    pub(crate) fn solve(
-        &self,
+    pub(in crate::mondrian::regression) fn equations<'a>(
+        &'a self,
         model: &Standard,
+        run: &'a Run<'a>,
+    ) -> Result<Equations<'a>> {
+        self.kernel.equations(self.weights.as_deref(), &model.hyper, run)
+    }
+
+    /// The mean by the model's equations, without one row if it is given. `given` is for the trend, if there is one.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(in crate::mondrian::regression) fn solve(
+        &self,
+        (model, equations): (&Standard, &Equations<'_>),
         given: Given,
         left_out: Option<RowId>,
         run: &Run<'_>,
     ) -> Result<Solution> {
         let without = |place: usize, _| Some(self.order[place]) == left_out;
-        let weights = self.weights.as_deref();
-        let equations = match &self.kernel {
-            Kernel::Trees(trees) => Equations::Trees(Joint::new(trees, weights, model.hyper, run)?),
-            Kernel::Limit(limit) => Equations::Limit(limit.system(weights, &model.hyper, run)?),
-        };
         let (weights, trend) = match &self.line {
             None => {
                 let targets: Vec<[f64; 1]> = self.targets.iter().map(|&y| [model.target(y)]).collect();
                 (equations.weights(&targets, without, TOLERANCE)?, None)
             }
             Some(line) => {
-                let (weights, trend) = solve_with_trend(&equations, model, line, given, without)?;
+                let (weights, trend) = solve_with_trend(equations, model, line, given, without)?;
                 (weights, Some(trend))
             }
         };
