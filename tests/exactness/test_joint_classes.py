@@ -1,4 +1,7 @@
-"""``posterior="joint"`` of classifiers: what all trees explain together, and its weight."""
+"""``posterior="joint"`` of classifiers: what all trees explain together, and its weight.
+
+The covariance is that of the forest's trees; `test_joint_class_limit` has infinitely many.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,22 @@ def make(**params: Any) -> MondrianForestClassifier:
         "feature_weights": None,
         "random_state": 3,
         "posterior": "joint",
+        "joint_kernel": "trees",
     }
     return MondrianForestClassifier(**(settings | params))
 
 
+ALONE: dict[str, Any] = {"posterior": "kneser-ney", "joint_kernel": "auto"}
+KINDS: list[dict[str, Any]] = [
+    {"joint_kernel": "limit"},
+    {"joint_kernel": "trees"},
+    {"joint_kernel": "trees", "predictive": "realised"},
+]
+
+
 def plain(model: MondrianForestClassifier) -> MondrianForestClassifier:
     """Return the same forest that averages its trees."""
-    other = model.copy().set_params(posterior="kneser-ney", calibration=None)
+    other = model.copy().set_params(posterior="kneser-ney", calibration=None, joint_kernel="auto")
     other._apply_changes(other._model)
     return other
 
@@ -255,8 +267,8 @@ def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
     file = io.BytesIO()
     other.save(file)
     file.seek(0)
-    switched = make(**settings, posterior="kneser-ney").fit(x[:-1], names[:-1])
-    switched.set_params(posterior="joint").partial_fit(x[-1:], names[-1:])
+    switched = make(**settings, **ALONE).fit(x[:-1], names[:-1])
+    switched.set_params(posterior="joint", joint_kernel="trees").partial_fit(x[-1:], names[-1:])
     for model in (other, merged, merged.copy(), boscage.load(file), switched):
         assert model.posterior == "joint"
         assert model.digest() == whole.digest()
@@ -266,23 +278,23 @@ def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
     np.testing.assert_array_equal(
         merged.loo_predict_proba(merged.ids_[numbers]), whole.loo_predict_proba(np.arange(40))
     )
-    assert whole.digest() != make(**settings, posterior="kneser-ney").fit(x, names).digest()
+    assert whole.digest() != make(**settings, **ALONE).fit(x, names).digest()
 
 
-@pytest.mark.parametrize("predictive", ["averaged", "realised"])
-def test_far_away_the_prior_returns(predictive: Any) -> None:
+@pytest.mark.parametrize("settings", KINDS)
+def test_far_away_the_prior_returns(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(21)
     x, y = data(300, n_classes=4)
     y[y == 3] = 2  # classes of unequal sizes
-    model = make(predictive=predictive).fit(x, y)
+    model = make(**settings).fit(x, y)
     assert model.joint_weight_ > 1.0
     for distance in (100.0, 1e9):
         far = x[:20] + distance * np.sign(rng.normal(size=(20, 16)))
         np.testing.assert_allclose(model.predict_proba(far), 1.0 / 3.0, atol=0.02)
 
 
-@pytest.mark.parametrize("predictive", ["averaged", "realised"])
-def test_few_rows_do_no_harm(predictive: Any) -> None:
+@pytest.mark.parametrize("settings", KINDS)
+def test_few_rows_do_no_harm(settings: dict[str, Any]) -> None:
     x, y = data(30)
     for rows, labels in (
         (x[:1], y[:1]),
@@ -293,26 +305,27 @@ def test_few_rows_do_no_harm(predictive: Any) -> None:
         (np.full((30, 16), 0.5), y),
         (np.tile(x[:15], (2, 1)), np.tile(y[:15], 2)),
     ):
-        model = make(predictive=predictive).fit(rows, labels)
+        model = make(**settings).fit(rows, labels)
         proba = model.predict_proba(x)
         assert np.isfinite(proba).all()
         np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
         assert np.isfinite(model.loo_predict_proba()).all()
     # Copies of all rows say nothing of new ones.
     assert model.joint_weight_ == 0.0
-    model = make(predictive=predictive).partial_fit(x, y, classes=[0, 1, 2, 9])
+    model = make(**settings).partial_fit(x, y, classes=[0, 1, 2, 9])
     assert model.predict_proba(x)[:, 3].max() < 0.25
     model.forget(np.arange(30))
     model.partial_fit(x[:20], 9 - y[:20])
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_a_class_of_few_rows_is_not_overruled() -> None:
+@pytest.mark.parametrize("settings", KINDS)
+def test_a_class_of_few_rows_is_not_overruled(settings: dict[str, Any]) -> None:
     """Where its rows are, a class of a tenth of the rows is likely, as it is there."""
     x = np.random.default_rng(0).uniform(size=(600, 8))
     y = (x[:, :4].mean(axis=1) > np.quantile(x[:, :4].mean(axis=1), 0.9)).astype(int)
-    model = make(n_estimators=30).fit(x[:400], y[:400])
-    average = make(n_estimators=30, posterior="kneser-ney").fit(x[:400], y[:400])
+    model = make(n_estimators=30, **settings).fit(x[:400], y[:400])
+    average = make(n_estimators=30, **ALONE).fit(x[:400], y[:400])
     rare = y[400:] == 1
     assert rare.sum() > 10
     proba, before = (m.predict_proba(x[400:])[:, 1] for m in (model, average))
@@ -327,20 +340,26 @@ def test_settings_are_refused_that_have_no_weight_to_fit() -> None:
     with pytest.raises(ValueError, match="posterior must be one of"):
         make(posterior="exact").fit(x, y)
     with pytest.raises(ValueError, match="posteriors"):
-        make().fit(x, y).merge(make(posterior="kneser-ney").fit(x, y, ids=np.arange(60, 120)))
+        make().fit(x, y).merge(make(**ALONE).fit(x, y, ids=np.arange(60, 120)))
+    with pytest.raises(ValueError, match="joint kernels"):
+        make().fit(x, y).merge(make(joint_kernel="auto").fit(x, y, ids=np.arange(60, 120)))
+    for params in (ALONE, {"predictive": "realised"}):
+        with pytest.raises(ValueError, match="joint_kernel='limit' needs"):
+            make(**params | {"joint_kernel": "limit"}).fit(x, y)
     model = make().fit(x, y)
     with pytest.raises(ValueError, match="calibration"):
         model.set_params(calibration=None).partial_fit(x[:1], y[:1])
-    model.set_params(posterior="kneser-ney").partial_fit(x[:1], y[:1], ids=[900])
+    model.set_params(**ALONE).partial_fit(x[:1], y[:1], ids=[900])
     assert (model.joint_weight_, model.calibration_power_) == (0.0, 1.0)
 
 
 @pytest.mark.slow
-def test_digits_are_predicted_better_together() -> None:
+@pytest.mark.parametrize("joint_kernel", ["auto", "trees"])
+def test_digits_are_predicted_better_together(joint_kernel: Any) -> None:
     x, y = load_digits(return_X_y=True)
     losses = []
-    for posterior in ("joint", "kneser-ney"):
-        settings: dict[str, Any] = {"posterior": posterior, "feature_weights": None}
+    for params in ({"posterior": "joint", "joint_kernel": joint_kernel}, ALONE):
+        settings: dict[str, Any] = {**params, "feature_weights": None}
         models = [MondrianForestClassifier(30, random_state=i, **settings) for i in (0, 1)]
         proba = [model.fit(x[::2], y[::2]).predict_proba(x[1::2]) for model in models]
         losses.append(np.mean([log_loss(y[1::2], p) for p in proba]))

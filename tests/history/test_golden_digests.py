@@ -162,7 +162,9 @@ def forests() -> Iterator[tuple[str, Case]]:
         yield f"regressor-joint-{name}", Case(MondrianForestRegressor, joint, **shape)
     together = {"n_estimators": 5, "posterior": "joint"}
     for name, shape in {"parts-far": shapes["parts-far"], "more-rows": {"n": 300}}.items():
-        yield f"classifier-joint-{name}", Case(MondrianForestClassifier, together, "str", **shape)
+        for kernel, params in {"joint": {"joint_kernel": "trees"}, "joint-limit": {}}.items():
+            case = Case(MondrianForestClassifier, together | params, "str", **shape)
+            yield f"classifier-{kernel}-{name}", case
 
 
 def bayesian_trees() -> Iterator[tuple[str, Case]]:

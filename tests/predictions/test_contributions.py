@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr, softmax
+from sklearn.base import clone
 
 from boscage import (
     BARTClassifier,
@@ -36,6 +37,7 @@ FORESTS = [
 ]
 CLASSIFIERS: list[dict[str, Any]] = [
     {"posterior": "joint"},
+    {"posterior": "joint", "joint_kernel": "trees"},
     {"posterior": "kneser-ney"},
     {"posterior": "kneser-ney", "calibration": None},
     {"posterior": "kneser-ney", "calibration": None, "lifetime": 3.0, "min_samples_split": 8},
@@ -147,6 +149,21 @@ def test_what_trees_lack_of_the_limit_is_shared_by_sizes(method: Any) -> None:
     sizes = np.abs(of_trees.values)
     expected = of_trees.values + rest[:, None] * sizes / sizes.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found.values, expected, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["shapley", "path"])
+def test_what_trees_lack_of_class_probabilities_is_shared_by_sizes(method: Any) -> None:
+    forest = MondrianForestClassifier(n_estimators=10, posterior="joint", random_state=0)
+    by_trees = clone(forest).set_params(joint_kernel="trees").fit(X, CODES)
+    forest.fit(X, CODES)
+    found, of_trees = (model.contributions(NEW, method=method) for model in (forest, by_trees))
+    np.testing.assert_array_equal(found.base_values, of_trees.base_values)
+    rest = forest.predict_proba(NEW) - by_trees.predict_proba(NEW)
+    assert np.abs(rest).max() > 0.01
+    sizes = np.abs(of_trees.values).sum(axis=2, keepdims=True)
+    expected = of_trees.values + rest[:, None] * sizes / sizes.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.values, expected, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(found.predictions(), forest.predict_proba(NEW), atol=1e-12)
 
 
 def test_missing_values_are_explained_by_their_substitutes() -> None:

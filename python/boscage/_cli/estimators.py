@@ -276,7 +276,6 @@ MODELS: dict[str, Model] = {
                 "joint_kernel",
                 "joint adds up the forest's trees, or infinitely many (auto: up to 5,000 rows)",
                 *("auto", "trees", "limit"),
-                only=REGRESSION,
             ),
             Option(
                 "prior_scale",

@@ -69,11 +69,14 @@ def through_link(
 
 
 def close_gap(base: FloatArray, values: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Contributions with rounding made good, each in proportion to its size."""
+    """Contributions with what they lack of the prediction, which features share by their sizes.
+
+    A feature's size is that of its contributions to all classes, and so is its share. What one
+    class gains, others then still lose.
+    """
     gap = predicted - base - values.sum(axis=1)
-    sizes = np.abs(values)
-    total = sizes.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = np.where(total > 0.0, gap / total, 0.0)
-    closed: FloatArray = values + rates[:, np.newaxis] * sizes
+    sizes = np.abs(values).sum(axis=2)
+    total = sizes.sum(axis=1, keepdims=True)
+    shares = np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0.0)
+    closed: FloatArray = values + shares[:, :, np.newaxis] * gap[:, np.newaxis]
     return closed

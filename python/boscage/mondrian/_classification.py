@@ -10,6 +10,7 @@ from boscage import _core, _validation
 from boscage._types import AnyArray, Rows
 from boscage.mondrian._base import MondrianForest
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
+from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
 
@@ -24,6 +25,7 @@ class ClassificationForest(MondrianForest):
     discount: float | Literal["loo"]
     posterior: Literal["kneser-ney", "joint"]
     calibration: Literal["loo"] | None
+    joint_kernel: Literal["auto", "trees", "limit"]
 
     def _settings(self) -> dict[str, Any]:
         discount = self.discount
@@ -42,6 +44,7 @@ class ClassificationForest(MondrianForest):
             "discount": DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
             "posterior": posterior,
             "calibration": calibration,
+            "joint_kernel": check_joint_kernel(self),
         }
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:
@@ -53,6 +56,8 @@ class ClassificationForest(MondrianForest):
             "discount": model.discount,
             "posterior": model.posterior,
             "calibration": model.calibration,
+            # Only the joint posterior has one, and others take the default.
+            "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
         }
 
     def _encode(
@@ -112,8 +117,9 @@ class ClassificationForest(MondrianForest):
         super()._apply_changes(model)
         if not isinstance(self.discount, str) and model.discount != self.discount:
             model.set_discount(self.discount)
-        if (model.posterior, model.calibration) != (self.posterior, self.calibration):
-            model.set_posterior(self.posterior, self.calibration)
+        own = self.posterior, self.calibration, self.joint_kernel
+        if (model.posterior, model.calibration, model.joint_kernel) != own:
+            model.set_posterior(*own)
 
     def _changed(self) -> bool:
         changed = super()._changed()

@@ -33,6 +33,10 @@ class ForestExplanations:
         def _names(self) -> AnyArray | None: ...
         def _progress(self, what: str) -> Any: ...
 
+    def _as_sum(self, model: Any) -> Any:
+        """The model, or that of the same forest whose predictions follow from sums over trees."""
+        return model
+
     @abstractmethod
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
         """Contributions to what the forest predicts, given those to what trees add up."""
@@ -80,6 +84,7 @@ class ForestExplanations:
         """
         _validation.check_choice("method", method, ("shapley", "path"))
         model, rows, n_threads = self._query(X)
+        model = self._as_sum(model)
         if method == "path":
             found = model.path_contributions(rows, n_threads=n_threads)
         else:

@@ -11,6 +11,7 @@ import numpy as np
 from boscage import _core, _validation
 from boscage._types import AnyArray, Rows
 from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
@@ -50,7 +51,7 @@ class RegressionForest(MondrianForest):
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
             **self._trend(),
-            "joint_kernel": self._joint_kernel(),
+            "joint_kernel": check_joint_kernel(self),
         }
         if isinstance(self.hyperparameters, Mapping):
             if noise_variance is not None:
@@ -63,20 +64,6 @@ class RegressionForest(MondrianForest):
                 "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             )
         return settings
-
-    def _joint_kernel(self) -> str:
-        kernel = _validation.check_choice(
-            "joint_kernel", self.joint_kernel, ("auto", "trees", "limit")
-        )
-        if kernel == "limit":
-            needed = {"posterior": "joint", "predictive": "averaged"}
-            for name, value in needed.items():
-                if getattr(self, name) != value:
-                    raise ValueError(
-                        f"joint_kernel='limit' needs {name}={value!r} (found "
-                        f"{getattr(self, name)!r}); leave it at 'auto'"
-                    )
-        return kernel
 
     def _trend(self) -> dict[str, Any]:
         """Settings of the trend before anything is chosen."""

@@ -47,16 +47,26 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         averages. "joint" multiplies that average by what all trees explain together: with
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
         probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better
-        (see the notes), and the first read after rows came or left costs some hundred passes over
-        all trees and rows: up to five times as much as a random forest's fit. It needs
-        ``calibration="loo"``, which fits ``a`` and ``b``; from 1,000 rows on, ``f_k`` is then that
-        of a forest without a tenth of the rows at most.
+        (see the notes), and the first read after rows came or left takes up to five times as long
+        as a random forest's fit. It needs ``calibration="loo"``, which fits ``a`` and ``b``.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
         with a share of noise, which gives all classes the same probability. Power and noise are
         those that predict up to 300 training rows best by leave-one-out; they are fitted again at
         the first read after rows came or left. None predicts with the average itself, as in the
         thesis (equation 5.6).
+    joint_kernel : {"auto", "trees", "limit"}, default="auto"
+        Which trees ``posterior="joint"`` adds up: "trees" those of the forest, "limit" infinitely
+        many, of which the forest's are a sample. The limit is a Gaussian process whose covariance
+        is a known function of the distance of two rows. Left-out rows choose the variance of its
+        noise, and up to 1,000 of them calibrate. Nodes are never kept from being split
+        (`min_samples_split`, equal labels). It takes memory that grows with the square of the
+        number of rows (100 MB at 5,000 rows), time that grows with the cube, and for each
+        prediction time that grows with the number of rows. "auto" takes the limit with at most
+        5,000 rows, if ``min_samples_split=2`` and ``predictive="averaged"``, and else the trees.
+        With "trees" and 1,000 rows or more, the rows that calibrate are left out in groups, of a
+        tenth of the rows at most. ``contributions`` need sums over trees, and are those of the
+        same forest with "trees".
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
         "realised" follows each tree's own cuts and needs much less memory.
@@ -198,6 +208,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         "calibration",
         "class_weight",
         "discount",
+        "joint_kernel",
         "posterior",
     }
 
@@ -212,6 +223,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         discount: float | Literal["loo"] = DEFAULT_DISCOUNT,
         posterior: Literal["kneser-ney", "joint"] = "kneser-ney",
         calibration: Literal["loo"] | None = "loo",
+        joint_kernel: Literal["auto", "trees", "limit"] = "auto",
         predictive: Literal["averaged", "realised"] = "averaged",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
@@ -232,6 +244,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         self.discount = discount
         self.posterior = posterior
         self.calibration = calibration
+        self.joint_kernel = joint_kernel
         self.predictive = predictive
         self.class_weight = class_weight
         self.categorical_features = categorical_features
@@ -313,14 +326,23 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         # Rounded once, whatever the order of the rows.
         return np.array([math.fsum(weights[codes == code]) for code in range(self.n_classes_)])
 
+    def _as_sum(self, model: Any) -> Any:
+        if not model.has_limit:
+            return model
+        of_trees = model.copy()
+        of_trees.set_posterior(model.posterior, model.calibration, "trees")
+        return of_trees
+
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
         names = self.classes_
-        link = model.calibration_link(n_threads=self._n_threads())
-        proba = model.predict_proba(found.data, n_threads=self._n_threads())
+        n_threads = self._n_threads()
+        link = model.calibration_link(n_threads=n_threads)
         base, values = found.base_values, found.values
         if values.shape[2] > len(names) or link != (1.0, 0.0, 0.0):
+            proba = model.predict_proba(found.data, n_threads=n_threads)
             base, values = through_link(base, values, link, proba)
-        values = close_gap(base, values, proba)
+        predicted = self._model.predict_proba(found.data, n_threads=n_threads)
+        values = close_gap(base, values, predicted)
         return replace(
             found, values=values, base_values=base, output_names=[str(name) for name in names]
         )

@@ -1,4 +1,4 @@
-"""The Gaussian process on class codes by dense linear algebra on exported trees.
+"""The Gaussian process on class codes by dense linear algebra: of trees, or of their limit.
 
 Rows share in a tree the clock v(t) = 1 - exp(-rate t) at the time at which the tree separates them,
 and the covariance is the mean over trees. A test row branches off where Algorithm 5.8 says, and
@@ -86,3 +86,58 @@ def function(
     noisy = covariance(trees, x, rate) + noise * np.eye(len(x))
     weights = np.linalg.solve(noisy, codes(y, np.unique(y)))
     return np.asarray(cross_covariance(trees, x, at, rate, rates) @ weights)
+
+
+class LimitProcess:
+    """The process with the covariance of infinitely many trees, of rows with weights.
+
+    The covariance is the integral of the clock's slope times exp(-t d), which is the probability of
+    being together at time t, by quadrature.
+    """
+
+    rate, noises = 0.2, (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+
+    def __init__(
+        self, x: Array, y: Array, rates: Array, *, weights: Array | None = None, end: float = inf
+    ) -> None:
+        self.x, self.y, self.rates, self.end = x, np.asarray(y), rates, end
+        self.weights = np.ones(len(x)) if weights is None else weights
+        self.one_hot = (self.y[:, None] == np.unique(y)).astype(float)
+        self.of_rows = self.covariance(x, x)
+
+    def covariance(self, at: Array, x: Array) -> Array:
+        g = self.rate * self.rates.sum()
+        distances = np.abs(at[:, None] - x) @ self.rates
+        ends = np.minimum(self.end, 60.0 / (g + distances))
+        times = 0.5 * ends[..., None] * (NODES + 1.0)
+        spent = g * np.exp(-(g + distances[..., None]) * times) * WEIGHTS
+        return np.asarray(0.5 * ends * spent.sum(axis=-1))
+
+    def function(self, at: Array, noise: float) -> Array:
+        """Return f_k(at) for the sorted classes."""
+        weights = self._weights(noise, np.arange(len(self.x)))
+        return np.asarray(self.covariance(at, self.x) @ weights)
+
+    def left_out(self, row: int, noise: float) -> Array:
+        """Return f_k at a row, given the others."""
+        rest = np.delete(np.arange(len(self.x)), row)
+        return np.asarray(self.of_rows[row, rest] @ self._weights(noise, rest))
+
+    def _weights(self, noise: float, rows: Array) -> Array:
+        weights = self.weights[rows]
+        centred = self.one_hot[rows] - np.average(self.one_hot[rows], axis=0, weights=weights)
+        noisy = self.of_rows[np.ix_(rows, rows)] + np.diag(noise / weights)
+        return np.linalg.solve(noisy, centred)
+
+    def left_out_error(self, noise: float) -> float:
+        """Return the squared error of codes, each row by a process of the others."""
+        total = 0.0
+        for row in range(len(self.x)):
+            rest = np.delete(np.arange(len(self.x)), row)
+            shares = np.average(self.one_hot[rest], axis=0, weights=self.weights[rest])
+            lacks = self.one_hot[row] - shares - self.left_out(row, noise)
+            total += float(self.weights[row] * (lacks**2).sum())
+        return total
+
+    def best_noise(self) -> float:
+        return min(self.noises, key=self.left_out_error)

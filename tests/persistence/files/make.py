@@ -213,10 +213,13 @@ def mondrian() -> dict[str, Recipe]:
         "classifier-from-rust": (ints, without_notes(classes)),
         "classifier-mapped": (ints, mapped_classifier),
         "classifier-not-calibrated": (ints, forest(classes, calibration=None, **UNIT)),
-        "classifier-joint": (Data("str", n=90), forest(classes, posterior="joint", **UNIT)),
+        "classifier-joint": (
+            Data("str", n=90),
+            forest(classes, posterior="joint", joint_kernel="trees", **UNIT),
+        ),
         "classifier-joint-history": (
             Data(n=60, labels="int"),
-            with_history(classes, posterior="joint"),
+            with_history(classes, posterior="joint", joint_kernel="trees"),
         ),
         "classifier-missing": (Data("str", missing=True), forest(classes, **UNIT)),
         "regressor-missing": (Data(missing=True), forest(numbers)),
@@ -227,6 +230,10 @@ def mondrian() -> dict[str, Recipe]:
         "classifier-row-weights": (ints, weighted_forest(classes, **UNIT)),
         "classifier-joint-row-weights": (
             Data("str", n=90, missing=True, categories=True),
+            weighted_forest(classes, posterior="joint", joint_kernel="trees", **UNIT),
+        ),
+        "classifier-limit-of-trees": (
+            Data("str", n=90, missing=True),
             weighted_forest(classes, posterior="joint", **UNIT),
         ),
         "regressor-row-weights": (Data(), weighted_forest(numbers, **UNIT)),

@@ -2,7 +2,7 @@
 
 use boscage::{
     Batch, Calibration, CellCount, ClassPosterior, ClassificationSettings, CoarsePrior, Domain,
-    Hyperparameters, MondrianSettings, Noise, Posterior, RegressionSettings, RowExtent,
+    Hyperparameters, JointKernel, MondrianSettings, Noise, Posterior, RegressionSettings, RowExtent,
 };
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -307,6 +307,7 @@ impl ClassifierCells {
             discount,
             posterior: ClassPosterior::KneserNey,
             calibration: Calibration::None,
+            joint_kernel: JointKernel::Trees,
         };
         let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };

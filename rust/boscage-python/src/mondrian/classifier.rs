@@ -13,7 +13,7 @@ use crate::methods::{file_methods, forest_methods};
 use crate::mondrian::categories::{FeatureCategories, with_categories};
 use crate::mondrian::feature_rates;
 use crate::mondrian::missing::{Substitutes, with_substitutes};
-use crate::settings::{calibration, class_posterior, class_posterior_name, domain, predictive, share};
+use crate::settings::{self, calibration, class_posterior, class_posterior_name, domain, predictive, share};
 use crate::trees;
 
 /// A Mondrian forest classifier: settings, and the forest after `fit`.
@@ -60,7 +60,7 @@ forest_methods!(MondrianClassifier);
 #[allow(non_snake_case)]
 impl MondrianClassifier {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), predictive="averaged", seed=0, share=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), joint_kernel="auto", predictive="averaged", seed=0, share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -68,6 +68,7 @@ impl MondrianClassifier {
         discount: f64,
         posterior: &str,
         calibration: Option<&str>,
+        joint_kernel: &str,
         predictive: &str,
         seed: u64,
         share: Option<(usize, usize)>,
@@ -83,7 +84,8 @@ impl MondrianClassifier {
         };
         settings.check().map_err(to_python)?;
         let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
-        let classification = ClassificationSettings { discount, calibration, posterior };
+        let joint_kernel = settings::joint_kernel(joint_kernel)?;
+        let classification = ClassificationSettings { discount, calibration, posterior, joint_kernel };
         classification.check().map_err(to_python)?;
         Ok(Self { settings, classification, model: None })
     }
@@ -213,10 +215,17 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    fn set_posterior(&mut self, posterior: &str, calibration: Option<&str>) -> PyResult<()> {
+    fn set_posterior(
+        &mut self,
+        posterior: &str,
+        calibration: Option<&str>,
+        joint_kernel: &str,
+    ) -> PyResult<()> {
         let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
-        self.model_mut()?.set_posterior(posterior, calibration).map_err(to_python)?;
-        (self.classification.posterior, self.classification.calibration) = (posterior, calibration);
+        let joint_kernel = settings::joint_kernel(joint_kernel)?;
+        self.model_mut()?.set_posterior(posterior, calibration, joint_kernel).map_err(to_python)?;
+        let discount = self.classification.discount;
+        self.classification = ClassificationSettings { discount, calibration, posterior, joint_kernel };
         Ok(())
     }
 
@@ -342,5 +351,16 @@ impl MondrianClassifier {
             Calibration::None => None,
             Calibration::LeaveOneOut => Some("loo"),
         }
+    }
+
+    #[getter]
+    fn joint_kernel(&self) -> &'static str {
+        settings::joint_kernel_name(self.classification.joint_kernel)
+    }
+
+    /// Whether the posterior is joint, with the covariance of infinitely many trees.
+    #[getter]
+    fn has_limit(&self) -> PyResult<bool> {
+        Ok(self.model()?.has_limit())
     }
 }

@@ -5,8 +5,9 @@
 //! `dual` is automatic differentiation in forward mode, with which belief propagation over a tree also gives
 //! the gradient of the likelihood in the hyperparameters. `golden_section` finds where a function is least. `order` maps
 //! floats to integers of the same order, so that they can be sorted and compared as integers. `fixed_point` adds
-//! numbers exactly.
+//! numbers exactly. `cholesky` solves systems of some thousand equations.
 
+pub(crate) mod cholesky;
 pub(crate) mod dual;
 pub(crate) mod fixed_point;
 pub(crate) mod golden_section;

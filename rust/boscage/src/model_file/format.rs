@@ -39,8 +39,10 @@ pub(crate) const TREE_WEIGHTS: u32 = 11;
 pub(crate) const ROW_WEIGHTS: u32 = 12;
 /// Version 12, with a flag before the weights of rows, and a regressor's joint kernel after its trend.
 pub(crate) const JOINT_KERNEL: u32 = 13;
+/// Version 13, with a classifier's joint kernel after its posterior.
+pub(crate) const CLASS_KERNEL: u32 = 14;
 /// The newest version.
-pub(crate) const NEWEST: u32 = JOINT_KERNEL;
+pub(crate) const NEWEST: u32 = CLASS_KERNEL;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

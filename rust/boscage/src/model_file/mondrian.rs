@@ -1,8 +1,8 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
 use super::format::{
-    CATEGORIES, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, Place, ROW_WEIGHTS, Reader,
-    SUBSTITUTES, TREND, Writer,
+    CATEGORIES, CLASS_KERNEL, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, Place, ROW_WEIGHTS,
+    Reader, SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::Scalar;
@@ -12,6 +12,7 @@ use crate::mondrian::classification::settings::{Calibration, ClassPosterior, Cla
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest};
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
@@ -20,7 +21,7 @@ use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{
-    HyperparameterRule, JointKernel, Noise, Posterior, RegressionSettings, Trend,
+    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
 };
 use crate::mondrian::tree::statistics::Statistics;
 use crate::validate::{ROW_WEIGHT, check_row_weights};
@@ -43,10 +44,12 @@ fn version<P: NodePosterior>(model: &MondrianForest<P>) -> u32 {
 
 /// The oldest version that can hold a classifier.
 pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
-    let of_settings = match (model.posterior(), model.calibration()) {
-        (ClassPosterior::Joint, _) => JOINT_CLASSES,
-        (ClassPosterior::KneserNey, Calibration::LeaveOneOut) => PRIOR,
-        (ClassPosterior::KneserNey, Calibration::None) => PLAIN,
+    let settings = model.classification_settings();
+    let of_settings = match (settings.joint_kernel, settings.posterior, settings.calibration) {
+        (JointKernel::Limit | JointKernel::Auto, ..) => CLASS_KERNEL,
+        (JointKernel::Trees, ClassPosterior::Joint, _) => JOINT_CLASSES,
+        (JointKernel::Trees, ClassPosterior::KneserNey, Calibration::LeaveOneOut) => PRIOR,
+        (JointKernel::Trees, ClassPosterior::KneserNey, Calibration::None) => PLAIN,
     };
     of_settings.max(version(model))
 }
@@ -73,6 +76,9 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, 
     if version >= JOINT_CLASSES {
         writer.u8(model.posterior() as u8);
     }
+    if version >= CLASS_KERNEL {
+        writer.u8(model.classification_settings().joint_kernel as u8);
+    }
     // Labels that no remaining row has are not stored.
     writer.list(&model.classes(), Writer::label);
     writer.list(&model.declared(), Writer::label);
@@ -96,7 +102,12 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
         reader.choice("posterior", &[ClassPosterior::KneserNey, ClassPosterior::Joint])?
     };
     let posterior_at = reader.last();
-    let classification = ClassificationSettings { discount, calibration, posterior };
+    let joint_kernel = if reader.version < CLASS_KERNEL {
+        JointKernel::Trees
+    } else {
+        reader.choice("joint_kernel", &JointKernel::ALL)?
+    };
+    let classification = ClassificationSettings { discount, calibration, posterior, joint_kernel };
     let labels = reader.list("classes", 8, |reader| reader.label(ITEM))?;
     let declared = reader.list("declared_classes", 8, |reader| reader.label(ITEM))?;
     let stored = StoredForest::read(reader)?;
@@ -204,7 +215,7 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     let joint_kernel = if reader.version < JOINT_KERNEL {
         JointKernel::Trees
     } else {
-        reader.choice("joint_kernel", &[JointKernel::Trees, JointKernel::Limit, JointKernel::Auto])?
+        reader.choice("joint_kernel", &JointKernel::ALL)?
     };
     Ok(RegressionSettings {
         posterior,

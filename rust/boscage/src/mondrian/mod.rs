@@ -39,6 +39,7 @@ pub use forest::Batch;
 pub use forest::export::ExportedTree;
 pub use forest::rows_by_contents::first_by_contents;
 pub use forest::settings::{MondrianSettings, Predictive};
+pub use joint::kernel::{JointKernel, MAX_LIMIT_ROWS};
 pub use model::MondrianForest;
 pub use process::categories::Categories;
 pub use process::domain::{Domain, MAX_LEVEL};
@@ -48,7 +49,5 @@ pub use regression::cell_components::RegressorCells;
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;
-pub use regression::settings::{
-    HyperparameterRule, JointKernel, MAX_LIMIT_ROWS, Noise, Posterior, RegressionSettings, Trend,
-};
+pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};
 pub use regression::trend::TrendPart;

@@ -12,6 +12,7 @@ use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::cell_components::RegressorCells;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
@@ -94,6 +95,7 @@ fn classification() -> ClassificationSettings {
         discount: 10.0,
         posterior: ClassPosterior::KneserNey,
         calibration: Calibration::None,
+        joint_kernel: JointKernel::Trees,
     }
 }
 

@@ -39,7 +39,9 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::rows_by_contents::Copies;
 
 /// Rows that are left out (at most).
-pub(crate) const ROWS: usize = 300;
+pub(super) const ROWS: usize = 300;
+/// The same with a joint posterior of infinitely many trees, whose values without a row are known at once.
+pub(super) const ROWS_OF_LIMIT: usize = 1000;
 /// Bounds of the power.
 const MIN_POWER: f64 = 1.0 / 16.0;
 const MAX_POWER: f64 = 16.0;
@@ -117,8 +119,8 @@ impl CalibrationLink {
     }
 }
 
-/// The link for every one of some discounts; `joint` are the joint function's values for the rows of [`choose`], each
-/// without the row, if there is one.
+/// The link for every one of some discounts, given the rows of [`choose`]; `joint` are the joint function's values for them,
+/// each without the row, if there is one.
 ///
 /// # Errors
 /// An interrupt.
@@ -126,15 +128,14 @@ pub(super) fn fit(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
     discounts: &[f64],
-    joint: Option<&[f64]>,
+    (chosen, joint): (&ChosenRows, Option<&[f64]>),
     run: &Run<'_>,
 ) -> Result<Vec<CalibrationLink>> {
     if classes.live().len() < 2 {
         return Ok(vec![CalibrationLink::NONE; discounts.len()]);
     }
-    let chosen = choose(forest, classes);
     let gather = Gather::new(classes, forest.settings.n_estimators, forest.domain.total_weight(), discounts);
-    let chunks = left_out::predict(forest, &chosen.0, run, &gather)?;
+    let chunks = left_out::predict(forest, &chosen.rows, run, &gather)?;
     let of_discount = |discount: usize| {
         let mut proba = Vec::new();
         for chunk in &chunks {
@@ -143,18 +144,18 @@ pub(super) fn fit(
         }
         proba
     };
-    Ok(links(forest, classes, &chosen, (0..discounts.len()).map(of_discount).collect(), joint))
+    Ok(links(forest, classes, chosen, (0..discounts.len()).map(of_discount).collect(), joint))
 }
 
 /// The links, given the rows of [`choose`] and their average probabilities without themselves by discount.
 pub(super) fn links(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
-    (rows, copies): &(Vec<RowId>, Vec<Copies>),
+    chosen: &ChosenRows,
     proba: Vec<Vec<f64>>,
     joint: Option<&[f64]>,
 ) -> Vec<CalibrationLink> {
-    let live = classes.live();
+    let (live, rows) = (classes.live(), &chosen.rows);
     if live.len() < 2 || rows.is_empty() {
         return vec![CalibrationLink::NONE; proba.len()];
     }
@@ -170,15 +171,34 @@ pub(super) fn links(
             .enumerate()
             .map(|(row, proba)| odds(proba, values(row), columns[row]))
             .collect();
-        let (odds, weights) = usable(&all, copies, |i| forest.row_targets().weight(rows[i]));
+        let (odds, weights) = odds_of_usable(&all, chosen, |i| forest.row_targets().weight(rows[i]));
         Rows { odds, weights, n_classes: live.len() }.best(joint.is_some())
     };
     proba.into_iter().map(link).collect()
 }
 
-/// Rows to be left out, and their copies. The only row of a class that is not declared is not among them: without it nobody
-/// knows of the class.
-pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec<RowId>, Vec<Copies>) {
+/// Rows to be left out, and the copies of each.
+pub(super) struct ChosenRows {
+    pub(super) rows: Vec<RowId>,
+    copies: Vec<Copies>,
+}
+
+impl ChosenRows {
+    /// The numbers of the rows that are used: all, or those without copies.
+    fn usable(&self) -> impl Iterator<Item = usize> {
+        let count = |kind: Copies| self.copies.iter().filter(|&&own| own == kind).count() as f64;
+        let disagree = count(Copies::Disagree);
+        let all = disagree > 0.0 && disagree >= DISAGREE * (disagree + count(Copies::Agree));
+        (0..self.rows.len()).filter(move |&i| all || self.copies[i] == Copies::None)
+    }
+
+    pub(super) fn into_usable(self) -> Vec<RowId> {
+        self.usable().map(|i| self.rows[i]).collect()
+    }
+}
+
+/// So many rows at most. The only row of a class that is not declared is not among them: without it nobody knows of the class.
+pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, n_rows: usize) -> ChosenRows {
     let live = classes.live();
     let place = |row: RowId| {
         let class = forest.targets[row as usize];
@@ -186,8 +206,9 @@ pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable) -> (Vec
     };
     let is_known = |row: RowId| !classes.goes_with_its_row(forest.targets[row as usize]);
     let weight = |row: RowId| forest.row_targets().weight(row).to_bits();
-    let chosen = forest.rows_by_contents().first(ROWS, place, weight);
-    chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip()
+    let chosen = forest.rows_by_contents().first(n_rows, place, weight);
+    let (rows, copies) = chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip();
+    ChosenRows { rows, copies }
 }
 
 /// Of another class of a row: the logarithm of its probability over that of the row's own, and what the joint function has
@@ -202,16 +223,13 @@ fn odds(proba: &[f64], values: Option<&[f64]>, own: usize) -> Vec<Odds> {
     others.map(|(k, &p)| (libm::log(p) - log_own, more(k))).collect()
 }
 
-/// The rows that are used: all, or those without copies; and their weights over the mean of these.
-fn usable<'a>(
+/// The odds of the rows that are used, and their weights over the mean of these.
+fn odds_of_usable<'a>(
     rows: &'a [Vec<Odds>],
-    copies: &[Copies],
+    chosen: &ChosenRows,
     weight: impl Fn(usize) -> f64,
 ) -> (Vec<&'a [Odds]>, Vec<f64>) {
-    let count = |kind: Copies| copies.iter().filter(|&&own| own == kind).count() as f64;
-    let disagree = count(Copies::Disagree);
-    let all = disagree > 0.0 && disagree >= DISAGREE * (disagree + count(Copies::Agree));
-    let chosen: Vec<usize> = (0..rows.len()).filter(|&i| all || copies[i] == Copies::None).collect();
+    let chosen: Vec<usize> = chosen.usable().collect();
     let mean = chosen.iter().map(|&i| weight(i)).sum::<f64>() / chosen.len() as f64;
     chosen.into_iter().map(|i| (rows[i].as_slice(), weight(i) / mean)).unzip()
 }
@@ -302,192 +320,4 @@ fn search(n_points: usize, point: impl Fn(usize) -> f64, f: impl Fn(f64) -> f64)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::keyed::Stream;
-
-    /// Rows of several classes whose probabilities are a power of those that drew them.
-    fn rows(n: usize, n_classes: usize, power: f64) -> Vec<Vec<f64>> {
-        let mut stream = Stream::new(5, n_classes);
-        (0..n)
-            .map(|_| {
-                let logs: Vec<f64> = (0..n_classes).map(|_| 4.0 * stream.unit()).collect();
-                let total: f64 = logs.iter().map(|log| log.exp()).sum();
-                let mut rest = stream.unit() * total;
-                let own = logs.iter().position(|log| {
-                    rest -= log.exp();
-                    rest < 0.0
-                });
-                let own = own.unwrap_or(n_classes - 1);
-                let others = logs.iter().enumerate().filter(|(k, _)| *k != own);
-                others.map(|(_, log)| (log - logs[own]) / power).collect()
-            })
-            .collect()
-    }
-
-    fn best(rows: &[Vec<f64>], n_classes: usize) -> CalibrationLink {
-        let odds = with_values(rows);
-        of_equal_weights(&odds, n_classes).best(false)
-    }
-
-    fn of_equal_weights(odds: &[Vec<Odds>], n_classes: usize) -> Rows<'_> {
-        let weights = vec![1.0; odds.len()];
-        Rows { odds: odds.iter().map(Vec::as_slice).collect(), weights, n_classes }
-    }
-
-    fn with_values(rows: &[Vec<f64>]) -> Vec<Vec<Odds>> {
-        rows.iter().map(|row| row.iter().map(|&z| (z, 0.0)).collect()).collect()
-    }
-
-    fn loss(rows: &[Vec<Odds>], n_classes: usize, link: CalibrationLink) -> f64 {
-        let CalibrationLink { power, noise, weight } = link;
-        let of_row = |row: &Vec<Odds>| {
-            let own = 1.0 / (1.0 + row.iter().map(|(z, f)| (power * z + weight * f).exp()).sum::<f64>());
-            -((1.0 - noise) * own + noise / n_classes as f64).ln()
-        };
-        let prior = PRIOR * (power - 1.0 - power.ln() + weight / USUAL_WEIGHT) - NOISE * noise.ln();
-        rows.iter().map(of_row).sum::<f64>() + prior
-    }
-
-    #[test]
-    fn power_and_weight_are_found_together() {
-        let mut stream = Stream::new(8, 0);
-        for weight in [0.0, 2.0, 7.0] {
-            // Rows whose own class is drawn from `p^1.5 exp(weight f)`.
-            let link = CalibrationLink { power: 1.5, noise: 0.0, weight };
-            let odds: Vec<Vec<Odds>> = (0..4000)
-                .map(|_| {
-                    let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
-                    let values: Vec<f64> = (0..3).map(|_| stream.unit() - 0.5).collect();
-                    let total: f64 = logs.iter().map(|log| log.exp()).sum();
-                    let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
-                    let plain = proba.clone();
-                    link.apply(&mut proba, Some(&values), None);
-                    let mut rest = stream.unit();
-                    let own = proba.iter().position(|p| {
-                        rest -= p;
-                        rest < 0.0
-                    });
-                    super::odds(&plain, Some(&values), own.unwrap_or(2))
-                })
-                .collect();
-            let found = of_equal_weights(&odds, 3).best(true);
-            assert!((found.weight - weight).abs() < 0.4, "{found:?} {weight}");
-            assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{found:?} {weight}");
-            let least = loss(&odds, 3, found);
-            let steps = [
-                (0.01, 0.0, 0.0),
-                (-0.01, 0.0, 0.0),
-                (0.0, 0.02, 0.0),
-                (0.0, -0.02, 0.0),
-                (0.01, -0.02, 1e-3),
-            ];
-            for (da, db, de) in steps {
-                let other = CalibrationLink {
-                    power: found.power + da,
-                    weight: found.weight + db,
-                    noise: found.noise + de,
-                };
-                assert!(other.weight < 0.0 || loss(&odds, 3, other) > least, "{found:?} {other:?}");
-            }
-        }
-        // Rows that the function predicts well, and nothing else: the prior stops the weight.
-        let odds = vec![vec![(0.0, -1.0); 2]; 50];
-        let found = of_equal_weights(&odds, 3).best(true);
-        assert!((3.0..20.0).contains(&found.weight), "{found:?}");
-    }
-
-    #[test]
-    fn the_power_is_found() {
-        for (n_classes, power) in [(2, 3.0), (5, 1.0), (26, 0.4)] {
-            let rows = rows(4000, n_classes, power);
-            let found = best(&rows, n_classes);
-            assert!((found.power / power - 1.0).abs() < 0.15 && found.noise < 0.05, "{found:?} and {power}");
-        }
-    }
-
-    /// Of rows whose labels are drawn from powered probabilities, but for some that are drawn from all classes.
-    #[test]
-    fn no_other_pair_is_better_and_the_noise_is_found() {
-        for (n_classes, noise) in [(2, 0.3), (4, 0.1)] {
-            let mut rows = rows(3000, n_classes, 0.3);
-            let mut stream = Stream::new(6, n_classes);
-            for row in &mut rows {
-                // Any class but the own is as if it were the own: its odds change places with the own's.
-                if stream.unit() < noise && stream.below(n_classes) > 0 {
-                    let other = stream.below(row.len());
-                    let own = -row[other];
-                    for z in &mut *row {
-                        *z += own;
-                    }
-                    row[other] = own;
-                }
-            }
-            let odds = with_values(&rows);
-            let found = best(&rows, n_classes);
-            assert!((found.noise - noise).abs() < 0.07 && (found.power / 0.3 - 1.0).abs() < 0.3, "{found:?}");
-            let least = loss(&odds, n_classes, found);
-            for power in (1..=24).map(|i| 0.05 * f64::from(i)) {
-                for noise in (1..20).map(|i| 0.05 * f64::from(i)) {
-                    let other = loss(&odds, n_classes, CalibrationLink { power, noise, weight: 0.0 });
-                    assert!(other >= least - 1e-9, "{found:?} {power} {noise}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn the_numbers_stay_within_bounds() {
-        assert_eq!(best(&[], 3), CalibrationLink::NONE);
-        // With no other class that is likely.
-        let sure = best(&vec![vec![-20.0; 3]; 500], 4);
-        assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
-        assert!(sure.noise > 1e-5 && sure.noise < 1e-3, "{sure:?}");
-        // Better with every power, and worse with every power.
-        assert!((best(&vec![vec![-1e-3; 3]; 1_000_000], 4).power / MAX_POWER - 1.0).abs() < 1e-6);
-        let wrong = best(&vec![vec![5.0; 3]; 500], 4);
-        assert!((wrong.noise / MAX_NOISE - 1.0).abs() < 1e-9, "{wrong:?}");
-    }
-
-    #[test]
-    fn copies_count_where_they_disagree() {
-        let rows = vec![vec![(-1.0, 0.0)]; 100];
-        let mut copies = vec![Copies::None; 100];
-        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 100);
-        copies[..60].fill(Copies::Agree);
-        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 40);
-        copies[..2].fill(Copies::Disagree);
-        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 40);
-        copies[..3].fill(Copies::Disagree);
-        assert_eq!(usable(&rows, &copies, |_| 1.0).0.len(), 100);
-    }
-
-    #[test]
-    fn noise_is_spread_over_the_classes_that_are_known() {
-        let mut proba = [0.0, 1.0, 0.0];
-        CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, None);
-        assert!(proba.iter().zip([0.1, 0.8, 0.1]).all(|(a, b)| (a - b).abs() < 1e-15));
-        let mut proba = [0.0, 1.0, 0.0];
-        CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, Some(0));
-        assert!(proba.iter().zip([0.0, 0.85, 0.15]).all(|(a, b)| (a - b).abs() < 1e-15));
-    }
-
-    #[test]
-    fn powers_keep_equal_and_vanishing_probabilities() {
-        let raise = |proba: &mut [f64], power: f64| {
-            CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, None, None);
-        };
-        let mut proba = [0.25; 4];
-        raise(&mut proba, 7.3);
-        assert_eq!(proba, [0.25; 4]);
-        let mut proba = [0.0, 0.4, 0.6];
-        raise(&mut proba, 2.0);
-        assert!(proba[0] == 0.0 && (proba[1] - 0.16 / 0.52).abs() < 1e-15);
-        let mut proba = [0.0, 0.0];
-        raise(&mut proba, 2.0);
-        assert_eq!(proba, [0.0; 2]);
-        let mut proba = [1e-300, 1.0];
-        raise(&mut proba, 16.0);
-        assert_eq!(proba, [0.0, 1.0]);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::calibration::{self, CalibrationLink};
+use crate::mondrian::classification::calibration::{self, CalibrationLink, ChosenRows};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, check_memory};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::joint::JointFunction;
@@ -17,6 +17,7 @@ use crate::mondrian::classification::settings::{
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
@@ -70,6 +71,21 @@ impl Classification {
         Self { settings, classes, joint: OnceLock::new(), link: OnceLock::new() }
     }
 
+    fn is_limit(&self, forest: &Forest<ClassCounts>) -> bool {
+        self.settings.joint_kernel.is_limit(&forest.settings, forest.n_rows())
+    }
+
+    /// How many rows calibrate at most.
+    fn n_calibrating(&self, forest: &Forest<ClassCounts>) -> usize {
+        let is_limit = self.settings.posterior == ClassPosterior::Joint && self.is_limit(forest);
+        if is_limit { calibration::ROWS_OF_LIMIT } else { calibration::ROWS }
+    }
+
+    /// The rows that calibrate, each predicted without itself.
+    pub(super) fn calibrating(&self, forest: &Forest<ClassCounts>) -> ChosenRows {
+        calibration::choose(forest, &self.classes, self.n_calibrating(forest))
+    }
+
     /// Forgets what follows from all trees together.
     fn reset(&mut self) {
         (self.joint, self.link) = (OnceLock::new(), OnceLock::new());
@@ -82,8 +98,8 @@ impl Classification {
         if let Some(state) = self.joint.get() {
             return Ok(state.as_ref());
         }
-        let (rows, _) = calibration::choose(forest, &self.classes);
-        let state = JointFunction::new(forest, &self.classes, &rows, run)?
+        let rows = self.calibrating(forest).rows;
+        let state = JointFunction::new(forest, &self.classes, self.is_limit(forest), &rows, run)?
             .map(|(function, left_out)| JointState { function, left_out });
         // A thread that came first has computed the same.
         Ok(self.joint.get_or_init(|| state).as_ref())
@@ -110,7 +126,7 @@ impl Classification {
             return Ok(vec![CalibrationLink::NONE; discounts.len()]);
         }
         let left_out = self.joint(forest, run)?.map(|joint| &joint.left_out[..]);
-        calibration::fit(forest, &self.classes, discounts, left_out, run)
+        calibration::fit(forest, &self.classes, discounts, (&self.calibrating(forest), left_out), run)
     }
 }
 
@@ -145,6 +161,9 @@ impl NodePosterior for Classification {
         }
         if self.settings.posterior != other.settings.posterior {
             return Err(Error::NotMergeable { what: "posteriors" });
+        }
+        if self.settings.joint_kernel != other.settings.joint_kernel {
+            return Err(Error::NotMergeable { what: "joint kernels" });
         }
         Ok(())
     }
@@ -184,6 +203,10 @@ impl NodePosterior for Classification {
         if self.settings.posterior == ClassPosterior::Joint {
             bytes.extend(b"joint");
         }
+        if self.settings.joint_kernel != JointKernel::Trees {
+            bytes.extend(b"joint_kernel");
+            bytes.push(self.settings.joint_kernel as u8);
+        }
         bytes
     }
 
@@ -213,7 +236,7 @@ impl MondrianClassifier {
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
         check_memory(settings.trees().len(), batch.rows.n_rows(), classes.labels.len())?;
-        let posterior = Classification::new(classification, classes);
+        let posterior = Classification::new(classification.effective(), classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -335,7 +358,7 @@ impl MondrianClassifier {
         if self.posterior.is_fresh() {
             return 0;
         }
-        let n_left_out = self.n_rows().min(calibration::ROWS);
+        let n_left_out = self.n_rows().min(self.posterior.n_calibrating(&self.forest));
         match self.posterior() {
             ClassPosterior::KneserNey => n_left_out,
             ClassPosterior::Joint => n_left_out.saturating_mul(self.n_rows()),
@@ -354,14 +377,27 @@ impl MondrianClassifier {
         self.posterior.settings.calibration
     }
 
-    /// Sets how probabilities are calibrated and what the trees say of a row's class; trees do not depend on it.
+    /// Whether the posterior is joint, with the covariance of infinitely many trees.
+    #[must_use]
+    pub fn has_limit(&self) -> bool {
+        self.posterior() == ClassPosterior::Joint && self.posterior.is_limit(&self.forest)
+    }
+
+    /// Sets how probabilities are calibrated, what the trees say of a row's class, and the covariance of the joint posterior;
+    /// trees do not depend on it.
     ///
     /// # Errors
     /// A joint posterior that is not calibrated.
-    pub fn set_posterior(&mut self, posterior: ClassPosterior, calibration: Calibration) -> Result<()> {
-        let settings = ClassificationSettings { calibration, posterior, ..self.posterior.settings };
+    pub fn set_posterior(
+        &mut self,
+        posterior: ClassPosterior,
+        calibration: Calibration,
+        joint_kernel: JointKernel,
+    ) -> Result<()> {
+        let discount = self.posterior.settings.discount;
+        let settings = ClassificationSettings { discount, calibration, posterior, joint_kernel };
         settings.check()?;
-        self.posterior.settings = settings;
+        self.posterior.settings = settings.effective();
         self.posterior.reset();
         Ok(())
     }

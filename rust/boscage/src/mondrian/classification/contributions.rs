@@ -2,11 +2,11 @@
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::explain::{Contributions, LeafTree};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
-use crate::mondrian::classification::classifier::MondrianClassifier;
-use crate::mondrian::classification::joint::JointFunction;
+use crate::mondrian::classification::classifier::{JointState, MondrianClassifier};
+use crate::mondrian::classification::joint::{JointFunction, TreesFunction};
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor};
 use crate::mondrian::explain::{TreeContributions, covered_trees, of_paths, shapley};
 use crate::mondrian::forest::gains::split_gains;
@@ -21,7 +21,7 @@ struct ClassContributions<'a> {
     n_codes: usize,
     n_trees: f64,
     gamma: f64,
-    joint: Option<&'a JointFunction>,
+    joint: Option<&'a TreesFunction>,
 }
 
 /// Memory for one tree's prediction.
@@ -72,7 +72,8 @@ impl MondrianClassifier {
     /// [`calibration_link`](Self::calibration_link) makes probabilities of both.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a joint posterior whose function is no sum over trees
+    /// ([`has_limit`](Self::has_limit)); an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         shapley(&self.forest, &self.tree_contributions(run)?, rows, run)
     }
@@ -88,7 +89,7 @@ impl MondrianClassifier {
     /// The trees, whose leaves hold what they add to the same numbers.
     ///
     /// # Errors
-    /// An interrupt.
+    /// As [`MondrianClassifier::shapley`].
     pub fn leaf_trees(&self, run: &Run<'_>) -> Result<Vec<LeafTree>> {
         let trees = covered_trees(&self.forest, &self.tree_contributions(run)?, run)?;
         Ok(trees.into_iter().map(|tree| tree.tree.export()).collect())
@@ -111,15 +112,22 @@ impl MondrianClassifier {
         split_gains(&self.forest, f64::from, squares, run)
     }
 
-    fn tree_contributions(&self, run: &Run<'_>) -> Result<ClassContributions<'_>> {
+    fn tree_contributions<'a>(&'a self, run: &Run<'_>) -> Result<ClassContributions<'a>> {
         let link = self.posterior.link(&self.forest, run)?;
         let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
+        let by_trees = |state: &'a JointState| match &state.function {
+            JointFunction::Trees(function) => Ok(function),
+            JointFunction::Limit(_) => {
+                let expected = "trees where contributions of trees add up";
+                Err(Error::InvalidSetting { name: "joint_kernel", expected, found: "the limit".into() })
+            }
+        };
         Ok(ClassContributions {
             live: self.posterior.classes.live(),
             n_codes: self.posterior.classes.labels.len(),
             n_trees: self.forest.settings.n_estimators as f64,
             gamma: self.posterior.settings.discount * self.forest.domain.total_weight(),
-            joint: joint.map(|joint| &joint.function),
+            joint: joint.map(by_trees).transpose()?,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Settings of the classification posterior.
 
 use crate::error::{Error, Result};
+use crate::mondrian::joint::kernel::JointKernel;
 
 /// How predicted probabilities are calibrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,12 +32,19 @@ pub struct ClassificationSettings {
     pub calibration: Calibration,
     /// What the trees say of a row's class.
     pub posterior: ClassPosterior,
+    /// The covariance of the joint posterior.
+    pub joint_kernel: JointKernel,
 }
 
 impl Default for ClassificationSettings {
     /// The thesis' discount and posterior, and calibration by leave-one-out.
     fn default() -> Self {
-        Self { discount: 10.0, calibration: Calibration::default(), posterior: ClassPosterior::default() }
+        Self {
+            discount: 10.0,
+            calibration: Calibration::default(),
+            posterior: ClassPosterior::default(),
+            joint_kernel: JointKernel::default(),
+        }
     }
 }
 
@@ -50,6 +58,15 @@ impl ClassificationSettings {
             return Err(Error::InvalidSetting { name, expected, found: "none".into() });
         }
         Ok(())
+    }
+
+    /// Without settings that have no effect, so that equal forests have equal settings.
+    #[must_use]
+    pub(crate) fn effective(mut self) -> Self {
+        if self.posterior != ClassPosterior::Joint {
+            self.joint_kernel = JointKernel::Trees;
+        }
+        self
     }
 }
 

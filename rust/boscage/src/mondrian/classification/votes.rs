@@ -79,8 +79,8 @@ impl MondrianClassifier {
         if self.calibration() == Calibration::None {
             return Vec::new();
         }
-        let (rows, _) = calibration::choose(&self.forest, &self.posterior.classes);
-        rows.into_iter().map(|row| self.forest.row_index.id(row)).collect()
+        let chosen = self.posterior.calibrating(&self.forest);
+        chosen.rows.into_iter().map(|row| self.forest.row_index.id(row)).collect()
     }
 
     /// As [`add_votes`](Self::add_votes), for rows of the forest, each left out of every tree, and for several discounts.
@@ -119,8 +119,8 @@ impl MondrianClassifier {
             return Ok(vec![CalibrationLink::NONE; discounts.len()]);
         }
         let classes = &self.posterior.classes;
-        let chosen = calibration::choose(&self.forest, classes);
-        let (n, k) = (chosen.0.len(), discounts.len());
+        let chosen = self.posterior.calibrating(&self.forest);
+        let (n, k) = (chosen.rows.len(), discounts.len());
         let proba: Result<Vec<Vec<f64>>> = (0..k).map(|i| self.finished(votes, n, k, i, None)).collect();
         Ok(calibration::links(&self.forest, classes, &chosen, proba?, None))
     }

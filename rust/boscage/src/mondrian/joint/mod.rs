@@ -22,6 +22,7 @@
 
 mod block;
 mod conjugate_gradients;
+pub(crate) mod kernel;
 mod left_out_by_noise;
 pub(crate) mod limit;
 mod means;

@@ -6,9 +6,10 @@ use crate::control::Run;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::forest::export::{ExportedTree, export};
-use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::forest::{Batch, Forest};
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
@@ -21,7 +22,7 @@ use crate::mondrian::regression::predictive::left_out::LeftOut;
 use crate::mondrian::regression::predictive::{
     ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, limit_means, ragged,
 };
-use crate::mondrian::regression::settings::{JointKernel, RegressionSettings};
+use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
 use crate::mondrian::regression::trend::posterior::Linear;
 use crate::mondrian::regression::trend::{Observed, Residuals, TrendPart};
@@ -116,7 +117,7 @@ impl NodePosterior for Regression {
 
     fn predictive_changed(&mut self, forest: &Forest<NodeMoments>) {
         // Realised predictions have no limit of trees.
-        let has_limit = self.settings.has_limit(&forest.settings, forest.n_rows());
+        let has_limit = self.settings.joint_kernel.is_limit(&forest.settings, forest.n_rows());
         if self.state.get().is_some_and(|state| state.joint.is_some() && state.limit().is_some() != has_limit)
         {
             self.reset();
@@ -191,10 +192,6 @@ impl MondrianRegressor {
         run: &Run<'_>,
     ) -> Result<Self> {
         regression.check()?;
-        if regression.joint_kernel == JointKernel::Limit && settings.predictive == Predictive::Realised {
-            let expected = "auto or trees where predictions are realised: a limit has no tree to follow";
-            return Err(Error::InvalidSetting { name: "joint_kernel", expected, found: "limit".into() });
-        }
         let of_trend = regression.trend.as_ref().and_then(|trend| trend.features.as_ref()?.last());
         if let Some(last) = of_trend.filter(|last| **last >= domain.n_features()) {
             let (expected, found) = ("one of features that there are", format!("feature {last}"));

@@ -1,7 +1,7 @@
 //! Settings of the regression posterior.
 
 use crate::error::{Error, Result};
-use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::validate::{Interval, check_within};
 
@@ -40,23 +40,6 @@ pub enum Noise {
     #[default]
     Local,
 }
-
-/// The covariance of the joint model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum JointKernel {
-    /// That of the forest's trees.
-    Trees,
-    /// That of infinitely many trees, of which the forest's are a sample: more accurate. Memory and time grow with the square of
-    /// the number of rows, and the time of a prediction with that number.
-    Limit,
-    /// That of infinitely many trees with at most [`MAX_LIMIT_ROWS`] rows, unless nodes with fewer than `min_samples_split` > 2 rows are
-    /// not split or predictions are realised; else that of the forest's trees.
-    #[default]
-    Auto,
-}
-
-/// The number of rows up to which [`JointKernel::Auto`] is that of infinitely many trees.
-pub const MAX_LIMIT_ROWS: usize = 5000;
 
 /// Settings of the regression posterior.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,18 +171,6 @@ impl RegressionSettings {
     pub(crate) fn beyond_thesis(&self) -> Option<[f64; 3]> {
         let Hyperparameters { delay, coarse, .. } = self.hyperparameters?;
         (delay > 0.0 || coarse.variance > 0.0).then_some([delay, coarse.variance, coarse.rate])
-    }
-
-    /// Whether a forest's joint model has the covariance of infinitely many trees.
-    pub(crate) fn has_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
-        match self.joint_kernel {
-            JointKernel::Trees => false,
-            JointKernel::Limit => true,
-            JointKernel::Auto => {
-                let is_known = forest.min_samples_split <= 2 && forest.predictive == Predictive::Averaged;
-                is_known && n_rows <= MAX_LIMIT_ROWS
-            }
-        }
     }
 
     /// Without settings that have no effect, so that equal forests have equal settings.

@@ -5,7 +5,7 @@ use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::joint::limit::LimitFunction;
+use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
@@ -119,7 +119,7 @@ impl ForestState {
     }
 
     /// The joint mean as a function, where it is not a sum over trees.
-    pub(super) fn limit(&self) -> Option<&LimitFunction> {
+    pub(super) fn limit(&self) -> Option<&LimitFunction<LogisticCovariance>> {
         self.joint.as_ref().and_then(|joint| joint.solution.limit())
     }
 

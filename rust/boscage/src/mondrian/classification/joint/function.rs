@@ -1,10 +1,11 @@
-//! The function's values for test rows.
+//! The values for test rows of a function that is a sum over trees.
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::classification::class_counts::ClassCounts;
-use crate::mondrian::classification::joint::{JointFunction, Systems};
+use crate::mondrian::classification::joint::by_trees::{Systems, TreesFunction};
+use crate::mondrian::classification::joint::codes::of_all_classes;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::joint::ColumnMeans;
 use crate::mondrian::prediction::clock::Clock;
@@ -13,23 +14,23 @@ use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
 use crate::mondrian::tree::Tree;
 
-impl JointFunction {
+impl TreesFunction {
     /// The values for test rows, `n_rows x n_classes`.
     ///
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
-    pub(in crate::mondrian::classification) fn predict(
+    pub(super) fn predict(
         &self,
         forest: &Forest<ClassCounts>,
         rows: Rows<'_>,
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
         let chunks = walk::predict(forest, rows, run, self)?;
-        Ok(of_all_classes(chunks.iter().map(Vec::as_slice), self.n_columns))
+        Ok(chunks.iter().flat_map(|chunk| of_all_classes(chunk, self.n_columns)).collect())
     }
 }
 
-impl Visitor<ClassCounts> for JointFunction {
+impl Visitor<ClassCounts> for TreesFunction {
     type Chunk = Vec<f64>;
 
     fn start(&self, n_rows: usize) -> Vec<f64> {
@@ -61,11 +62,11 @@ impl Systems {
         tolerance: f64,
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let (n_columns, solutions) = (self.n_columns(), self.solutions(tolerance, run)?);
+        let (n_columns, solutions) = (self.codes.n_columns(), self.solutions(tolerance, run)?);
         let system = self.system(run)?;
         let means = ColumnMeans::new(&system, &solutions, n_columns);
         let chunks = walk::predict(forest, rows, run, &TreeByTree { means, n_columns, clock: self.clock })?;
-        Ok(of_all_classes(chunks.iter().map(|chunk| &chunk.values[..]), n_columns))
+        Ok(chunks.iter().flat_map(|chunk| of_all_classes(&chunk.values, n_columns)).collect())
     }
 }
 
@@ -123,14 +124,4 @@ fn add_share(means: &[f32], clock: Clock, stops: &[Stop], values: &mut [f64]) {
             add(depth - 1, -part);
         }
     }
-}
-
-/// The values of all classes, whose sum is 0, from those of all but the last.
-fn of_all_classes<'a>(chunks: impl Iterator<Item = &'a [f64]>, n_columns: usize) -> Vec<f64> {
-    let mut values = Vec::new();
-    for row in chunks.flat_map(|chunk| chunk.chunks_exact(n_columns)) {
-        values.extend(row);
-        values.push(-row.iter().sum::<f64>());
-    }
-    values
 }

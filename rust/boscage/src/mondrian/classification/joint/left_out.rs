@@ -4,7 +4,7 @@ use crate::control::Run;
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::classification::class_counts::ClassCounts;
-use crate::mondrian::classification::joint::{LANES, Systems};
+use crate::mondrian::classification::joint::by_trees::{LANES, Systems};
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::joint::{LeftOut, MergedNode, PathShare};
@@ -19,7 +19,7 @@ impl Systems {
         (solutions, tolerance): (&[f64], f64),
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let n_classes = self.class_sizes.len();
+        let n_classes = self.codes.n_classes();
         let system = self.system(run)?;
         let mut values = Vec::with_capacity(rows.len() * n_classes);
         for rows in rows.chunks(LANES) {
@@ -27,20 +27,14 @@ impl Systems {
             let [of_values, rest] = system.weights_of_values(&problems, &shares, tolerance)?;
             for (lane, &row) in rows.iter().enumerate() {
                 let mut by_class = vec![0.0; n_classes];
-                for (of_value, &column) in of_values.iter().zip(&self.columns) {
-                    by_class[column] += of_value[lane];
+                for (place, of_value) in of_values.iter().enumerate() {
+                    by_class[self.codes.class(place)] += of_value[lane];
                 }
-                let place = self.places[row as usize] as usize;
-                let own = self.columns[place];
-                let row_weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
+                let shares = self.codes.shares_without(self.codes.place(row));
                 let total: f64 = by_class.iter().sum();
-                let sizes = |k: usize| self.class_sizes[k] - if k == own { row_weight } else { 0.0 };
-                let of_others: f64 = (0..n_classes).map(sizes).sum();
-                // No other row, or weights that vanish beside the row's.
-                let of_others = if of_others > 0.0 { of_others } else { 1.0 };
                 let start = values.len();
                 // Codes of the other rows, among which the class has another share.
-                values.extend(by_class.iter().enumerate().map(|(k, sum)| sum - sizes(k) / of_others * total));
+                values.extend(by_class.iter().zip(shares).map(|(sum, share)| sum - share * total));
                 for (rest, columns) in rest.iter().zip(solutions.chunks_exact(n_classes - 1)) {
                     for (k, solution) in columns.iter().enumerate() {
                         values[start + k] += rest[lane] * solution;
@@ -60,7 +54,7 @@ impl Systems {
         run: &Run<'_>,
     ) -> Result<(LeftOut<LANES>, Vec<Vec<PathShare>>)> {
         let n_trees = forest.settings.n_estimators;
-        let place = |lane: usize| rows.get(lane).map(|&row| self.places[row as usize] as usize);
+        let place = |lane: usize| rows.get(lane).map(|&row| self.codes.place(row));
         let mut problems = LeftOut { places: std::array::from_fn(place), merged: vec![Vec::new(); n_trees] };
         let mut shares = vec![Vec::new(); n_trees];
         let visitor = Paths { clock: self.clock };

@@ -29,6 +29,11 @@
 //! percent on letters, DNA, satellite images and gamma rays, and by a tenth on digits: less than the joint
 //! model gains.
 //!
+//! *Infinitely many trees.* With few rows (`joint_kernel`), the covariance is that of infinitely many trees
+//! (`mondrian::joint::limit`): `k(d) = g / (g + d) (1 - exp(-(g + d) lifetime))`, where `d` is the sum over features of rate times
+//! difference. A Cholesky factor of its matrix serves all classes, and left-out rows in closed form. Its rate and noise
+//! are others (`limit`). What follows is about the trees' own covariance.
+//!
 //! *Rows that are left out.* Removing a row can make leaves of splits, and so changes the covariances of
 //! other rows. Let `K'` be the covariance of the other rows in trees without the row, and `k` their
 //! covariance with it. The mean of the row gives their values the weights `(K' + s^2 I)^-1 k`: one system for
@@ -43,157 +48,89 @@
 //! the whole forest is a poor start for that without a group: the remaining weights do not sum to nearly 0, and
 //! leave a residual greater than the codes. Predictions of left-out rows still take a system each.
 
+mod by_trees;
+mod codes;
 mod function;
 mod left_out;
+mod limit;
 
 use crate::control::Run;
-use crate::data::{RowId, Rows, Scalar};
+use crate::data::{RowId, Rows};
 use crate::error::Result;
-use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::{Storage, with_storage};
-use crate::mondrian::joint::row_order::{in_order, places_in};
-use crate::mondrian::joint::{ColumnMeans, System, Trees};
-use crate::mondrian::prediction::clock::Clock;
+use crate::mondrian::forest::storage::with_storage;
+use crate::mondrian::joint::limit::{ExponentialCovariance, LimitFunction};
+use crate::mondrian::process::domain::Domain;
+use codes::of_all_classes;
+use limit::LimitEquations;
+
+pub(super) use by_trees::TreesFunction;
 
 /// The rate of the clock in units of the sum of the feature weights.
 const RATE: f64 = 0.05;
 /// The variance of the noise; that of a tree's function is 1 in the end.
 const NOISE: f64 = 0.1;
-/// The share of the codes' norm that may remain unexplained.
-const TOLERANCE: f64 = 1e-4;
-/// The share of the norm of a left-out row's covariances that may remain unexplained where values calibrate. The error of
-/// second order has a sign, against the row's own class, and is greatest for rows that are predicted badly: rougher solutions
-/// would find too small a weight.
-const ROUGH: f64 = 3e-3;
-/// The same where values are predictions, and the share of the norm of the codes without a group.
-const FINE: f64 = 1e-3;
-/// So many rows or more are left out in groups to calibrate, and the share of all rows that one group may be.
-const MANY: usize = 1000;
-const GROUP: f64 = 0.1;
-/// Problems that are solved at the same time.
-const LANES: usize = 8;
+
+fn clock_rate(domain: &Domain) -> f64 {
+    RATE * domain.total_weight()
+}
 
 /// The function that all trees explain together.
 #[derive(Debug, Clone)]
-pub(super) struct JointFunction {
-    clock: Clock,
-    /// All live classes but the last.
-    n_columns: usize,
-    /// For every tree, its share of the function at every node, column by column.
-    means: Vec<Vec<f32>>,
-    /// The solutions `(K + s^2 I)^-1 y_k`, by row in the common order, column by column.
-    solutions: Vec<f64>,
-}
-
-/// The systems of equations of a forest.
-struct Systems {
-    clock: Clock,
-    trees: Trees,
-    /// All rows in their common order, and the column of each one's class.
-    columns: Vec<usize>,
-    /// As how many rows each of them counts, unless all count as one.
-    row_weights: Option<Vec<f64>>,
-    /// As how many rows those of each class count; some classes may have none.
-    class_sizes: Vec<f64>,
-    /// The places in the common order, by row.
-    places: Vec<u32>,
-}
-
-impl Systems {
-    /// `classes` may have rows that the forest has not.
-    fn new<S: Scalar>(
-        forest: &Forest<ClassCounts>,
-        storage: &Storage<S, ClassCounts>,
-        classes: &ClassTable,
-        run: &Run<'_>,
-    ) -> Result<Self> {
-        let live = classes.live();
-        let mut column = vec![0; classes.labels.len()];
-        live.iter().enumerate().for_each(|(i, &class)| column[class as usize] = i);
-        let by_label = |a: Class, b: Class| column[a as usize].cmp(&column[b as usize]);
-        let order = in_order(forest, storage, by_label);
-        let columns: Vec<usize> =
-            order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
-        let row_weights = forest.row_targets().weights_of(&order);
-        let mut class_sizes = vec![0.0; live.len()];
-        for (place, &column) in columns.iter().enumerate() {
-            class_sizes[column] += row_weights.as_ref().map_or(1.0, |weights| weights[place]);
-        }
-        Ok(Self {
-            clock: Clock::new(RATE * forest.domain.total_weight()),
-            trees: Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?,
-            columns,
-            row_weights,
-            class_sizes,
-            places: places_in(&order),
-        })
-    }
-
-    fn system<'a>(&'a self, run: &'a Run<'a>) -> Result<System<'a>> {
-        System::new(&self.trees, |time| self.clock.at(time), (NOISE, self.row_weights.as_deref()), run)
-    }
-
-    /// The codes of all classes but the last, `n_rows x n_columns`, for the rows in their order.
-    fn codes(&self) -> Vec<f64> {
-        let n: f64 = self.class_sizes.iter().sum();
-        let shares = self.class_sizes[..self.n_columns()].iter().map(|size| size / n);
-        let of_row = |&column: &usize| {
-            let codes = shares.clone().enumerate();
-            codes.map(move |(k, share)| f64::from(u8::from(column == k)) - share)
-        };
-        self.columns.iter().flat_map(of_row).collect()
-    }
-
-    /// The solutions for all columns, `n_rows x n_columns`.
-    fn solutions(&self, tolerance: f64, run: &Run<'_>) -> Result<Vec<f64>> {
-        self.system(run)?.weights_of_columns(self.codes(), self.n_columns(), tolerance)
-    }
-
-    fn n_columns(&self) -> usize {
-        self.class_sizes.len() - 1
-    }
-
-    fn function(&self, tolerance: f64, run: &Run<'_>) -> Result<JointFunction> {
-        let (n_columns, solutions) = (self.n_columns(), self.solutions(tolerance, run)?);
-        let system = self.system(run)?;
-        let means = ColumnMeans::new(&system, &solutions, n_columns);
-        let means = run.map(system.n_trees(), |tree| Ok(means.of_tree(tree)))?;
-        Ok(JointFunction { clock: self.clock, n_columns, means, solutions })
-    }
+pub(super) enum JointFunction {
+    Trees(TreesFunction),
+    Limit(LimitFunction<ExponentialCovariance>),
 }
 
 impl JointFunction {
-    /// The function of a forest, and its values for rows that are left out, one after the other or in groups:
-    /// `n_rows x n_classes`. None if there are no two classes.
+    /// The function of a forest, with the covariance of infinitely many trees or that of its own, and its values for rows,
+    /// each predicted by others: `n_rows x n_classes`. None if there are no two classes.
     ///
     /// # Errors
     /// An interrupt.
     pub(super) fn new(
         forest: &Forest<ClassCounts>,
         classes: &ClassTable,
+        is_limit: bool,
         left_out: &[RowId],
         run: &Run<'_>,
     ) -> Result<Option<(Self, Vec<f64>)>> {
         if classes.live().len() < 2 || forest.n_rows() == 0 {
             return Ok(None);
         }
-        // First the groups, whose forests need memory too.
-        let in_groups = forest.n_rows() >= MANY;
-        let of_groups = if in_groups { without_groups(forest, classes, left_out, run)? } else { Vec::new() };
-        let systems =
-            with_storage!(forest.flushed(run)?, storage => Systems::new(forest, storage, classes, run))?;
-        let function = systems.function(TOLERANCE, run)?;
-        let values = if in_groups {
-            of_groups
-        } else {
-            systems.left_out(forest, left_out, (&function.solutions, ROUGH), run)?
-        };
-        Ok(Some((function, values)))
+        if is_limit {
+            let equations = limit_equations(forest, classes, run)?;
+            let values = equations.left_out(left_out, run)?;
+            return Ok(Some((Self::Limit(equations.function()), values)));
+        }
+        let (function, values) = TreesFunction::new(forest, classes, left_out, run)?;
+        Ok(Some((Self::Trees(function), values)))
     }
 
-    /// The function's values for rows of the forest, each without the row.
+    /// The values for test rows, `n_rows x n_classes`.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; a missing value without a substitute; an interrupt.
+    pub(super) fn predict(
+        &self,
+        forest: &Forest<ClassCounts>,
+        rows: Rows<'_>,
+        run: &Run<'_>,
+    ) -> Result<Vec<f64>> {
+        match self {
+            Self::Trees(function) => function.predict(forest, rows, run),
+            Self::Limit(function) => {
+                let mut filled = Vec::new();
+                let rows = forest.domain.complete(rows, &mut filled)?;
+                let values = function.at_rows(&forest.domain, rows, run)?;
+                Ok(of_all_classes(&values, function.n_columns()).collect())
+            }
+        }
+    }
+
+    /// The values for rows of the forest, each without the row.
     ///
     /// # Errors
     /// An interrupt.
@@ -204,33 +141,17 @@ impl JointFunction {
         rows: &[RowId],
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let systems =
-            with_storage!(forest.flushed(run)?, storage => Systems::new(forest, storage, classes, run))?;
-        systems.left_out(forest, rows, (&self.solutions, FINE), run)
+        match self {
+            Self::Trees(function) => function.left_out(forest, classes, rows, run),
+            Self::Limit(_) => limit_equations(forest, classes, run)?.left_out(rows, run),
+        }
     }
 }
 
-/// The values for rows of a forest, each of the function of a forest without the rows of its group.
-fn without_groups(
+fn limit_equations(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
-    rows: &[RowId],
     run: &Run<'_>,
-) -> Result<Vec<f64>> {
-    let size = (GROUP * forest.n_rows() as f64) as usize;
-    let mut values = Vec::new();
-    for group in rows.chunks(size.max(1)) {
-        let ids: Vec<u64> = group.iter().map(|&row| forest.row_index.id(row)).collect();
-        let features: Vec<f64> = group.iter().flat_map(|&row| forest.row_values(row)).collect();
-        let mut others = forest.clone();
-        others.forget(&ids)?;
-        let systems =
-            with_storage!(others.flushed(run)?, storage => Systems::new(&others, storage, classes, run))?;
-        let rows = Rows::from_f64_with_missing(&features, forest.domain.n_features())?;
-        values.extend(systems.predict(&others, rows, FINE, run)?);
-    }
-    Ok(values)
+) -> Result<LimitEquations> {
+    with_storage!(forest.flushed(run)?, storage => LimitEquations::new(forest, storage, classes, run))
 }
-
-#[cfg(test)]
-mod tests;

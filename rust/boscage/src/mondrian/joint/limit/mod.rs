@@ -8,23 +8,37 @@
 //! from 0 to the lifetime. (Balog et al. 2016 show this for one lifetime, where the limit is the Laplace kernel.) Some dozens of
 //! trees are a noisy estimate of it, which costs accuracy where targets are smooth. Here the limit itself is used: a number
 //! for every pair of rows (`matrix`), and for every test row its covariances with all rows. Both are a function of the
-//! distance alone (`covariance`), which is looked up.
+//! distance alone, which depends on the clock (`logistic`, `exponential`).
 //!
 //! A node of equal targets, or of too few rows, is not split. The limit has no such nodes.
 
-mod covariance;
+mod exponential;
+mod factor;
+mod logistic;
 mod matrix;
 
 use pulp::Arch;
 
 use crate::control::Run;
-use crate::data::{RowId, Scalar, Table};
+use crate::data::{RowId, Rows, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::joint::LeftOutPlace;
 use crate::mondrian::joint::conjugate_gradients::Noise;
+use crate::mondrian::process::domain::Domain;
 use matrix::SymmetricMatrix;
 
-pub(crate) use covariance::Covariance;
+pub(crate) use exponential::ExponentialCovariance;
+pub(crate) use factor::LimitFactor;
+pub(crate) use logistic::LogisticCovariance;
+
+/// A covariance that depends on the distance alone.
+pub(crate) trait Covariance {
+    /// The covariance at distance 0.
+    fn of_itself(&self) -> f64;
+
+    /// Replaces distances by covariances.
+    fn replace(&self, distances: &mut [f64]);
+}
 
 /// Rows in a common order.
 #[derive(Debug, Clone)]
@@ -71,6 +85,18 @@ impl LimitRows {
         }
     }
 
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Turns zeros into the covariances of a row with the rows before it, and with itself.
+    pub(crate) fn covariances(&self, row: usize, covariance: &impl Covariance, entries: &mut [f64]) {
+        let (before, own) = entries.split_at_mut(row);
+        self.add_to_row(row, before);
+        covariance.replace(before);
+        own[0] = covariance.of_itself();
+    }
+
     /// Adds the distances of a row from those before it.
     fn add_to_row(&self, row: usize, distances: &mut [f64]) {
         for feature in &self.features {
@@ -99,7 +125,7 @@ impl<'a> LimitSystem<'a> {
     /// An interrupt.
     pub(crate) fn new(
         rows: &LimitRows,
-        covariance: &Covariance,
+        covariance: &(impl Covariance + Sync),
         (noise_variance, weights): (f64, Option<&[f64]>),
         run: &'a Run<'a>,
     ) -> Result<Self> {
@@ -152,37 +178,63 @@ impl<'a> LimitSystem<'a> {
 
 /// Sums of covariances with rows, as functions of a point: the posterior mean of a system, and several more.
 #[derive(Debug, Clone)]
-pub(crate) struct LimitFunction {
+pub(crate) struct LimitFunction<C> {
     rows: LimitRows,
-    covariance: Covariance,
-    /// In the order of the rows.
+    covariance: C,
+    n_columns: usize,
+    /// In the order of the rows: `n_rows x n_columns`.
     weights: Vec<f64>,
-    /// Row after row.
-    of_columns: Vec<f64>,
 }
 
-impl LimitFunction {
-    pub(crate) fn new(
-        rows: LimitRows,
-        covariance: Covariance,
-        weights: Vec<f64>,
-        of_columns: Vec<f64>,
-    ) -> Self {
-        Self { rows, covariance, weights, of_columns }
+impl<C: Covariance + Sync> LimitFunction<C> {
+    pub(crate) fn new(rows: LimitRows, covariance: C, n_columns: usize, weights: Vec<f64>) -> Self {
+        Self { rows, covariance, n_columns, weights }
     }
 
-    /// The sums at a point, given by its coordinates: that of the weights, and those of the columns.
-    pub(crate) fn at(&self, x: impl Fn(usize) -> f64, buffer: &mut Vec<f64>) -> (f64, Vec<f64>) {
+    pub(crate) fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    /// The sums at rows without missing values: `n_rows x n_columns`.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn at_rows(&self, domain: &Domain, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
+        /// Rows for which a thread works at a time.
+        const CHUNK: usize = 64;
+        let n = rows.n_rows();
+        let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
+            let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
+            let coordinates = domain.coordinates(rows);
+            let (mut buffer, mut sums) = (Vec::new(), Vec::with_capacity(rows.n_rows() * self.n_columns));
+            for i in 0..rows.n_rows() {
+                match &coordinates {
+                    Some(all) => {
+                        self.add_point(|d| f64::from(all[i * rows.n_features() + d]), &mut buffer, &mut sums);
+                    }
+                    None => self.add_point(|d| rows.at(i, d), &mut buffer, &mut sums),
+                }
+            }
+            Ok(sums)
+        })?;
+        Ok(chunks.concat())
+    }
+
+    /// Appends the sums at a point, given by its coordinates.
+    fn add_point(&self, x: impl Fn(usize) -> f64, buffer: &mut Vec<f64>, sums: &mut Vec<f64>) {
         self.rows.to_point(x, buffer);
         self.covariance.replace(buffer);
-        let width = self.of_columns.len() / self.weights.len().max(1);
-        let mut columns = vec![0.0; width];
-        for (covariance, weights) in buffer.iter().zip(self.of_columns.chunks_exact(width.max(1))) {
-            for (column, weight) in columns.iter_mut().zip(weights) {
-                *column += covariance * weight;
+        if self.n_columns == 1 {
+            sums.push(buffer.iter().zip(&self.weights).map(|(covariance, weight)| covariance * weight).sum());
+            return;
+        }
+        let start = sums.len();
+        sums.resize(start + self.n_columns, 0.0);
+        for (covariance, weights) in buffer.iter().zip(self.weights.chunks_exact(self.n_columns)) {
+            for (sum, weight) in sums[start..].iter_mut().zip(weights) {
+                *sum += covariance * weight;
             }
         }
-        (buffer.iter().zip(&self.weights).map(|(covariance, weight)| covariance * weight).sum(), columns)
     }
 }
 

@@ -22,7 +22,7 @@ fn limit_rows(x: &[f64]) -> LimitRows {
 }
 
 /// The covariances of a row with those before it.
-fn covariances(rows: &LimitRows, covariance: &Covariance, row: usize) -> Vec<f64> {
+fn covariances(rows: &LimitRows, covariance: &impl Covariance, row: usize) -> Vec<f64> {
     let mut before = vec![0.0; row];
     rows.add_to_row(row, &mut before);
     covariance.replace(&mut before);
@@ -54,7 +54,7 @@ fn trees_go_to_the_limit() {
         let batch = Batch { rows: Rows::from_f64(&x, 3).unwrap(), ids: None, weights: None };
         let forest = MondrianRegressor::fit(trees, settings, domain, batch, &y, &run).unwrap();
         let trees = forest.trees(&run).unwrap();
-        let (limit, covariance) = (limit_rows(&x), Covariance::new(1.7, 0.6, lifetime));
+        let (limit, covariance) = (limit_rows(&x), LogisticCovariance::new(1.7, 0.6, lifetime));
         let mut square = 0.0;
         for i in 1..N {
             for (j, expected) in covariances(&limit, &covariance, i).into_iter().enumerate() {
@@ -92,7 +92,7 @@ fn trees_go_to_the_limit() {
 fn weights_solve_the_system() {
     const N: usize = 33;
     let (x, noise) = (rows(N), 0.2);
-    let (limit, covariance) = (limit_rows(&x), Covariance::new(1.0, 0.8, f64::INFINITY));
+    let (limit, covariance) = (limit_rows(&x), LogisticCovariance::new(1.0, 0.8, f64::INFINITY));
     let row_weights: Vec<f64> = (0..N).map(|i| 0.5 + (i % 5) as f64).collect();
     let targets: Vec<[f64; 3]> = (0..N).map(|i| [(i as f64).sin(), x[3 * i], 1.0]).collect();
     let left_out = |row: usize, lane: usize| row % 3 == lane;
@@ -124,18 +124,18 @@ fn weights_solve_the_system() {
 fn functions_are_means() {
     const N: usize = 20;
     let (x, run) = (rows(N), Run::default());
-    let (limit, covariance) = (limit_rows(&x), Covariance::new(1.3, 0.4, 2.0));
+    let (limit, covariance) = (limit_rows(&x), LogisticCovariance::new(1.3, 0.4, 2.0));
     let system = LimitSystem::new(&limit, &covariance, (0.1, None), &run).unwrap();
     let weights: Vec<[f64; 3]> = (0..N).map(|i| [1.0, i as f64, -0.5]).collect();
     let means = system.means(&weights).unwrap();
-    let of_columns = weights.iter().flat_map(|[_, a, b]| [*a, *b]).collect();
+    let function = LimitFunction::new(limit.clone(), covariance.clone(), 3, weights.concat());
+    let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], Some(RATES.to_vec())).unwrap();
+    let found = function.at_rows(&domain, Rows::from_f64(&x, 3).unwrap(), &run).unwrap();
+    assert!(found.iter().zip(means.as_flattened()).all(|(a, b)| (a - b).abs() < 1e-11));
     let first = weights.iter().map(|own| own[0]).collect();
-    let function = LimitFunction::new(limit, covariance, first, of_columns);
-    for (i, expected) in means.iter().enumerate() {
-        let (mean, columns) = function.at(|d| x[3 * i + d], &mut Vec::new());
-        assert!((mean - expected[0]).abs() < 1e-12);
-        assert!(columns.iter().zip(&expected[1..]).all(|(a, b)| (a - b).abs() < 1e-11));
-    }
+    let alone = LimitFunction::new(limit, covariance, 1, first);
+    let alone = alone.at_rows(&domain, Rows::from_f64(&x, 3).unwrap(), &run).unwrap();
+    assert!(alone.iter().zip(found.chunks(3)).all(|(a, b)| *a == b[0]));
 }
 
 /// Predictions for many noises in one run are those of every noise alone; the run ends when no more are asked for.
@@ -143,7 +143,7 @@ fn functions_are_means() {
 fn left_out_rows_by_noise() {
     const N: usize = 41;
     let (x, run) = (rows(N), Run::default());
-    let (limit, covariance) = (limit_rows(&x), Covariance::new(1.0, 0.8, f64::INFINITY));
+    let (limit, covariance) = (limit_rows(&x), LogisticCovariance::new(1.0, 0.8, f64::INFINITY));
     let row_weights: Vec<f64> = (0..N).map(|i| 0.5 + (i % 5) as f64).collect();
     // The second problem is solved from the start.
     let targets: Vec<[f64; 4]> = (0..N).map(|i| [(i as f64).sin(), 0.0, x[3 * i], 1.0]).collect();

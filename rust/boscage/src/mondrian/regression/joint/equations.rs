@@ -5,7 +5,7 @@ use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::joint::limit::{Covariance, LimitFunction, LimitRows, LimitSystem};
+use crate::mondrian::joint::limit::{LimitFunction, LimitRows, LimitSystem, LogisticCovariance};
 use crate::mondrian::joint::{LeftOutPlace, System, Trees};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
@@ -98,23 +98,24 @@ impl Limit {
             LimitRows::new(table, order, forest.domain.rates())
         };
         let lifetime = forest.settings.lifetime;
-        settings.has_limit(&forest.settings, order.len()).then(|| Self { rows: of(), lifetime })
+        settings.joint_kernel.is_limit(&forest.settings, order.len()).then(|| Self { rows: of(), lifetime })
     }
 
-    fn covariance(&self, hyper: &Hyperparameters) -> Covariance {
-        Covariance::new(hyper.gamma1, hyper.gamma2, self.lifetime)
+    fn covariance(&self, hyper: &Hyperparameters) -> LogisticCovariance {
+        LogisticCovariance::new(hyper.gamma1, hyper.gamma2, self.lifetime)
     }
 
-    /// The mean, given the rows' weights, and columns with the same rows.
+    /// The mean, given the rows' weights, and then the sums of columns of the same rows.
     pub(super) fn function(
         &self,
         hyper: &Hyperparameters,
-        weights: Vec<f64>,
+        weights: &[[f64; 1]],
         columns: &[Vec<f64>],
-    ) -> LimitFunction {
-        let of_columns = (0..weights.len()).flat_map(|row| columns.iter().map(move |column| column[row]));
-        let of_columns = of_columns.collect();
-        LimitFunction::new(self.rows.clone(), self.covariance(hyper), weights, of_columns)
+    ) -> LimitFunction<LogisticCovariance> {
+        let of_row =
+            |row: usize| weights[row].into_iter().chain(columns.iter().map(move |column| column[row]));
+        let weights = (0..weights.len()).flat_map(of_row).collect();
+        LimitFunction::new(self.rows.clone(), self.covariance(hyper), 1 + columns.len(), weights)
     }
 
     /// # Errors

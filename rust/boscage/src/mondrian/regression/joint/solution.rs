@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::Trees;
-use crate::mondrian::joint::limit::LimitFunction;
+use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::regression::joint::equations::{Equations, Kernel, Limit};
 use crate::mondrian::regression::joint::{Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
@@ -108,7 +108,7 @@ impl JointWeights {
             Kernel::Trees(trees) => {
                 Mean::Trees(TreeSums::new(trees, &self.order, (&weights, of_columns), run)?)
             }
-            Kernel::Limit(limit) => Mean::Limit(limit.function(&model.hyper, weights.concat(), of_columns)),
+            Kernel::Limit(limit) => Mean::Limit(limit.function(&model.hyper, &weights, of_columns)),
         };
         let linear = trend.map(|Trend { columns, pivot, posterior, .. }| {
             Linear::new(columns, &pivot, posterior, model.unit)
@@ -253,7 +253,7 @@ fn by_row<T: Copy + Default>(order: &[RowId], width: usize, in_order: &[T]) -> V
 #[derive(Debug, Clone)]
 pub(crate) enum Mean {
     Trees(TreeSums),
-    Limit(LimitFunction),
+    Limit(LimitFunction<LogisticCovariance>),
 }
 
 /// What the joint model has found.
@@ -271,7 +271,7 @@ impl Solution {
         }
     }
 
-    pub(crate) fn limit(&self) -> Option<&LimitFunction> {
+    pub(crate) fn limit(&self) -> Option<&LimitFunction<LogisticCovariance>> {
         match &self.mean {
             Mean::Trees(_) => None,
             Mean::Limit(function) => Some(function),

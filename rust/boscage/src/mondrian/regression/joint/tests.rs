@@ -3,12 +3,13 @@ use crate::control::Run;
 use crate::data::{Rows, goes_right};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::branch_clock::clock_gain;
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{JointKernel, Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
 
 pub(in crate::mondrian::regression) const N: usize = 40;

@@ -7,7 +7,7 @@ use crate::data::{Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
-use crate::mondrian::joint::limit::LimitFunction;
+use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
@@ -141,33 +141,19 @@ pub(super) struct JointMean {
     smoothed: Vec<f64>,
 }
 
-/// A function's values at complete rows.
+/// A function's values at rows without missing values.
 ///
 /// # Errors
 /// An interrupt.
 pub(super) fn limit_means(
-    limit: &LimitFunction,
+    limit: &LimitFunction<LogisticCovariance>,
     domain: &Domain,
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<Vec<JointMean>> {
-    /// Rows for which a thread works at a time.
-    const CHUNK: usize = 64;
-    let n = rows.n_rows();
-    let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
-        let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
-        let coordinates = domain.coordinates(rows);
-        let mut buffer = Vec::new();
-        let mean = |i: usize| {
-            let (mean, smoothed) = match &coordinates {
-                Some(all) => limit.at(|d| f64::from(all[i * rows.n_features() + d]), &mut buffer),
-                None => limit.at(|d| rows.at(i, d), &mut buffer),
-            };
-            JointMean { mean, smoothed }
-        };
-        Ok((0..rows.n_rows()).map(mean).collect::<Vec<_>>())
-    })?;
-    Ok(chunks.concat())
+    let sums = limit.at_rows(domain, rows, run)?;
+    let of_row = |sums: &[f64]| JointMean { mean: sums[0], smoothed: sums[1..].to_vec() };
+    Ok(sums.chunks_exact(limit.n_columns()).map(of_row).collect())
 }
 
 /// The parent of the root for the fast posterior: the root itself.

@@ -4,13 +4,12 @@ use super::start_line::StartLine;
 use super::*;
 use crate::data::Rows;
 use crate::mondrian::forest::storage::AnyStorage;
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::joint::common_order;
 use crate::mondrian::regression::joint::tests::{HYPER, N, covariance, data, fitted, solve};
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{
-    HyperparameterRule, JointKernel, Noise, RegressionSettings, Trend,
-};
+use crate::mondrian::regression::settings::{HyperparameterRule, Noise, RegressionSettings, Trend};
 use crate::random::keyed::Stream;
 
 const VARIANCE: f64 = 0.8;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::{Label, Rows};
+use crate::data::Label;
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::settings::ClassificationSettings;
 use crate::mondrian::forest::Batch;
@@ -68,7 +68,7 @@ fn columns_are_solved_together_as_alone() {
         Systems::new(forest, storage, classes, &run).unwrap()
     });
     let system = systems.system(&run).unwrap();
-    let codes = systems.codes();
+    let codes = systems.codes.values();
     for n_columns in [1, 2, 11, 16, 40] {
         let mut stream = Stream::new(7, n_columns);
         let of_row = |row: usize| {
@@ -112,10 +112,10 @@ fn columns_of_heavy_rows_are_solved_as_well() {
         let systems = with_storage!(forest.flushed(&run).unwrap(), storage => {
             Systems::new(forest, storage, classes, &run).unwrap()
         });
-        let (system, n_columns) = (systems.system(&run).unwrap(), systems.n_columns());
+        let (system, n_columns) = (systems.system(&run).unwrap(), systems.codes.n_columns());
         let roots: Vec<f64> =
-            systems.row_weights.as_ref().unwrap().iter().map(|weight| weight.sqrt()).collect();
-        let codes = systems.codes();
+            systems.codes.row_weights.as_ref().unwrap().iter().map(|weight| weight.sqrt()).collect();
+        let codes = systems.codes.values();
         let found = system.weights_of_columns(codes.clone(), n_columns, BOUND).unwrap();
         for column in 0..n_columns {
             let target: Vec<[f64; 1]> = (0..N).map(|row| [codes[row * n_columns + column]]).collect();

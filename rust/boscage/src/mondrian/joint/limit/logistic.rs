@@ -1,4 +1,4 @@
-//! The covariance as a function of the distance.
+//! The covariance with the logistic clock of regression.
 //!
 //! With the clock `v(t) = gamma_1 (s(gamma_2 t) - s(0))`, of which a share `s'` is spent at time `t`, and `q = d / gamma_2`, it is
 //!
@@ -10,6 +10,8 @@
 //! less than a part in 10^10.
 
 use std::sync::{Arc, LazyLock};
+
+use crate::mondrian::joint::limit::Covariance;
 
 /// The table's first and last distance, as powers of two.
 const FIRST: i32 = -14;
@@ -44,7 +46,7 @@ type Piece = [f64; 6];
 
 /// For some hyperparameters and a lifetime.
 #[derive(Debug, Clone)]
-pub(crate) struct Covariance {
+pub(crate) struct LogisticCovariance {
     gamma1: f64,
     /// From distances to those of the table.
     scale: f64,
@@ -59,7 +61,7 @@ struct Table {
     pieces: Vec<Piece>,
 }
 
-impl Covariance {
+impl LogisticCovariance {
     pub(crate) fn new(gamma1: f64, gamma2: f64, lifetime: f64) -> Self {
         static FOR_EVER: LazyLock<Arc<Table>> = LazyLock::new(|| Arc::new(Table::new(f64::INFINITY)));
         let table = match lifetime {
@@ -68,14 +70,14 @@ impl Covariance {
         };
         Self { gamma1, scale: table.unit / gamma2, table }
     }
+}
 
-    /// The covariance at distance 0.
-    pub(super) fn of_itself(&self) -> f64 {
+impl Covariance for LogisticCovariance {
+    fn of_itself(&self) -> f64 {
         self.gamma1 * self.table.at_zero[0]
     }
 
-    /// Replaces distances by covariances.
-    pub(super) fn replace(&self, distances: &mut [f64]) {
+    fn replace(&self, distances: &mut [f64]) {
         for distance in distances {
             *distance = self.gamma1 * self.table.at(self.scale * *distance);
         }
@@ -176,7 +178,7 @@ mod tests {
     /// `integral of w^q / (1 + w)^2` has closed forms for whole `q`: 1/2, ln 2 - 1/2, 3/2 - 2 ln 2.
     #[test]
     fn closed_forms() {
-        let covariance = Covariance::new(3.0, 0.7, f64::INFINITY);
+        let covariance = LogisticCovariance::new(3.0, 0.7, f64::INFINITY);
         let mut found = [0.0, 1.0, 2.0].map(|q| 0.7 * q);
         covariance.replace(&mut found);
         let ln2 = std::f64::consts::LN_2;
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn table_is_the_integral() {
         for lifetime in [f64::INFINITY, 2.5, 0.8, 1e-7] {
-            let covariance = Covariance::new(1.0, 1.0, lifetime);
+            let covariance = LogisticCovariance::new(1.0, 1.0, lifetime);
             for i in -64..88 {
                 let q = (0.25 * f64::from(i) + 0.1).exp2() / lifetime.min(1.0);
                 let end = lifetime.min(50.0 / (1.0 + q));
@@ -213,7 +215,7 @@ mod tests {
     /// Distances that overflow, and none at all.
     #[test]
     fn ends() {
-        let covariance = Covariance::new(1.0, 1.0, f64::INFINITY);
+        let covariance = LogisticCovariance::new(1.0, 1.0, f64::INFINITY);
         let mut found = [0.0, f64::MIN_POSITIVE, 1e300, f64::INFINITY];
         covariance.replace(&mut found);
         assert_eq!((found[0], found[1], found[3]), (covariance.of_itself(), covariance.of_itself(), 0.0));

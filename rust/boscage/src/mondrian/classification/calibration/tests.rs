@@ -1,0 +1,181 @@
+use super::*;
+use crate::random::keyed::Stream;
+
+/// Rows of several classes whose probabilities are a power of those that drew them.
+fn rows(n: usize, n_classes: usize, power: f64) -> Vec<Vec<f64>> {
+    let mut stream = Stream::new(5, n_classes);
+    (0..n)
+        .map(|_| {
+            let logs: Vec<f64> = (0..n_classes).map(|_| 4.0 * stream.unit()).collect();
+            let total: f64 = logs.iter().map(|log| log.exp()).sum();
+            let mut rest = stream.unit() * total;
+            let own = logs.iter().position(|log| {
+                rest -= log.exp();
+                rest < 0.0
+            });
+            let own = own.unwrap_or(n_classes - 1);
+            let others = logs.iter().enumerate().filter(|(k, _)| *k != own);
+            others.map(|(_, log)| (log - logs[own]) / power).collect()
+        })
+        .collect()
+}
+
+fn best(rows: &[Vec<f64>], n_classes: usize) -> CalibrationLink {
+    let odds = with_values(rows);
+    of_equal_weights(&odds, n_classes).best(false)
+}
+
+fn of_equal_weights(odds: &[Vec<Odds>], n_classes: usize) -> Rows<'_> {
+    let weights = vec![1.0; odds.len()];
+    Rows { odds: odds.iter().map(Vec::as_slice).collect(), weights, n_classes }
+}
+
+fn with_values(rows: &[Vec<f64>]) -> Vec<Vec<Odds>> {
+    rows.iter().map(|row| row.iter().map(|&z| (z, 0.0)).collect()).collect()
+}
+
+fn loss(rows: &[Vec<Odds>], n_classes: usize, link: CalibrationLink) -> f64 {
+    let CalibrationLink { power, noise, weight } = link;
+    let of_row = |row: &Vec<Odds>| {
+        let own = 1.0 / (1.0 + row.iter().map(|(z, f)| (power * z + weight * f).exp()).sum::<f64>());
+        -((1.0 - noise) * own + noise / n_classes as f64).ln()
+    };
+    let prior = PRIOR * (power - 1.0 - power.ln() + weight / USUAL_WEIGHT) - NOISE * noise.ln();
+    rows.iter().map(of_row).sum::<f64>() + prior
+}
+
+#[test]
+fn power_and_weight_are_found_together() {
+    let mut stream = Stream::new(8, 0);
+    for weight in [0.0, 2.0, 7.0] {
+        // Rows whose own class is drawn from `p^1.5 exp(weight f)`.
+        let link = CalibrationLink { power: 1.5, noise: 0.0, weight };
+        let odds: Vec<Vec<Odds>> = (0..4000)
+            .map(|_| {
+                let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
+                let values: Vec<f64> = (0..3).map(|_| stream.unit() - 0.5).collect();
+                let total: f64 = logs.iter().map(|log| log.exp()).sum();
+                let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
+                let plain = proba.clone();
+                link.apply(&mut proba, Some(&values), None);
+                let mut rest = stream.unit();
+                let own = proba.iter().position(|p| {
+                    rest -= p;
+                    rest < 0.0
+                });
+                super::odds(&plain, Some(&values), own.unwrap_or(2))
+            })
+            .collect();
+        let found = of_equal_weights(&odds, 3).best(true);
+        assert!((found.weight - weight).abs() < 0.4, "{found:?} {weight}");
+        assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{found:?} {weight}");
+        let least = loss(&odds, 3, found);
+        let steps =
+            [(0.01, 0.0, 0.0), (-0.01, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, -0.02, 0.0), (0.01, -0.02, 1e-3)];
+        for (da, db, de) in steps {
+            let other = CalibrationLink {
+                power: found.power + da,
+                weight: found.weight + db,
+                noise: found.noise + de,
+            };
+            assert!(other.weight < 0.0 || loss(&odds, 3, other) > least, "{found:?} {other:?}");
+        }
+    }
+    // Rows that the function predicts well, and nothing else: the prior stops the weight.
+    let odds = vec![vec![(0.0, -1.0); 2]; 50];
+    let found = of_equal_weights(&odds, 3).best(true);
+    assert!((3.0..20.0).contains(&found.weight), "{found:?}");
+}
+
+#[test]
+fn the_power_is_found() {
+    for (n_classes, power) in [(2, 3.0), (5, 1.0), (26, 0.4)] {
+        let rows = rows(4000, n_classes, power);
+        let found = best(&rows, n_classes);
+        assert!((found.power / power - 1.0).abs() < 0.15 && found.noise < 0.05, "{found:?} and {power}");
+    }
+}
+
+/// Of rows whose labels are drawn from powered probabilities, but for some that are drawn from all classes.
+#[test]
+fn no_other_pair_is_better_and_the_noise_is_found() {
+    for (n_classes, noise) in [(2, 0.3), (4, 0.1)] {
+        let mut rows = rows(3000, n_classes, 0.3);
+        let mut stream = Stream::new(6, n_classes);
+        for row in &mut rows {
+            // Any class but the own is as if it were the own: its odds change places with the own's.
+            if stream.unit() < noise && stream.below(n_classes) > 0 {
+                let other = stream.below(row.len());
+                let own = -row[other];
+                for z in &mut *row {
+                    *z += own;
+                }
+                row[other] = own;
+            }
+        }
+        let odds = with_values(&rows);
+        let found = best(&rows, n_classes);
+        assert!((found.noise - noise).abs() < 0.07 && (found.power / 0.3 - 1.0).abs() < 0.3, "{found:?}");
+        let least = loss(&odds, n_classes, found);
+        for power in (1..=24).map(|i| 0.05 * f64::from(i)) {
+            for noise in (1..20).map(|i| 0.05 * f64::from(i)) {
+                let other = loss(&odds, n_classes, CalibrationLink { power, noise, weight: 0.0 });
+                assert!(other >= least - 1e-9, "{found:?} {power} {noise}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_numbers_stay_within_bounds() {
+    assert_eq!(best(&[], 3), CalibrationLink::NONE);
+    // With no other class that is likely.
+    let sure = best(&vec![vec![-20.0; 3]; 500], 4);
+    assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
+    assert!(sure.noise > 1e-5 && sure.noise < 1e-3, "{sure:?}");
+    // Better with every power, and worse with every power.
+    assert!((best(&vec![vec![-1e-3; 3]; 1_000_000], 4).power / MAX_POWER - 1.0).abs() < 1e-6);
+    let wrong = best(&vec![vec![5.0; 3]; 500], 4);
+    assert!((wrong.noise / MAX_NOISE - 1.0).abs() < 1e-9, "{wrong:?}");
+}
+
+#[test]
+fn copies_count_where_they_disagree() {
+    let mut chosen = ChosenRows { rows: (0..100).collect(), copies: vec![Copies::None; 100] };
+    assert_eq!(chosen.usable().count(), 100);
+    chosen.copies[..60].fill(Copies::Agree);
+    assert_eq!(chosen.usable().count(), 40);
+    chosen.copies[..2].fill(Copies::Disagree);
+    assert_eq!(chosen.usable().count(), 40);
+    chosen.copies[..3].fill(Copies::Disagree);
+    assert_eq!(chosen.usable().count(), 100);
+}
+
+#[test]
+fn noise_is_spread_over_the_classes_that_are_known() {
+    let mut proba = [0.0, 1.0, 0.0];
+    CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, None);
+    assert!(proba.iter().zip([0.1, 0.8, 0.1]).all(|(a, b)| (a - b).abs() < 1e-15));
+    let mut proba = [0.0, 1.0, 0.0];
+    CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, Some(0));
+    assert!(proba.iter().zip([0.0, 0.85, 0.15]).all(|(a, b)| (a - b).abs() < 1e-15));
+}
+
+#[test]
+fn powers_keep_equal_and_vanishing_probabilities() {
+    let raise = |proba: &mut [f64], power: f64| {
+        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, None, None);
+    };
+    let mut proba = [0.25; 4];
+    raise(&mut proba, 7.3);
+    assert_eq!(proba, [0.25; 4]);
+    let mut proba = [0.0, 0.4, 0.6];
+    raise(&mut proba, 2.0);
+    assert!(proba[0] == 0.0 && (proba[1] - 0.16 / 0.52).abs() < 1e-15);
+    let mut proba = [0.0, 0.0];
+    raise(&mut proba, 2.0);
+    assert_eq!(proba, [0.0; 2]);
+    let mut proba = [1e-300, 1.0];
+    raise(&mut proba, 16.0);
+    assert_eq!(proba, [0.0, 1.0]);
+}

@@ -1,0 +1,36 @@
+//! Whose covariance a joint model has.
+
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+
+/// The covariance of a joint model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum JointKernel {
+    /// That of the forest's trees.
+    Trees,
+    /// That of infinitely many trees, of which the forest's are a sample: more accurate. Memory and time grow with powers of
+    /// the number of rows, and the time of a prediction with that number. Realised predictions need trees to follow, and have
+    /// the covariance of these.
+    Limit,
+    /// That of infinitely many trees with at most [`MAX_LIMIT_ROWS`] rows, unless nodes with fewer than `min_samples_split` > 2 rows are
+    /// not split or predictions are realised; else that of the forest's trees.
+    #[default]
+    Auto,
+}
+
+/// The number of rows up to which [`JointKernel::Auto`] is that of infinitely many trees.
+pub const MAX_LIMIT_ROWS: usize = 5000;
+
+impl JointKernel {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 3] = [Self::Trees, Self::Limit, Self::Auto];
+
+    /// Whether the covariance is that of infinitely many trees, in a forest with these settings and so many rows.
+    pub(crate) fn is_limit(self, settings: &MondrianSettings, n_rows: usize) -> bool {
+        let is_averaged = settings.predictive == Predictive::Averaged;
+        match self {
+            Self::Trees => false,
+            Self::Limit => is_averaged,
+            Self::Auto => is_averaged && settings.min_samples_split <= 2 && n_rows <= MAX_LIMIT_ROWS,
+        }
+    }
+}
