@@ -35,7 +35,7 @@ from boscage.dask._cluster import (
 )
 from boscage.dask._partitions import partitions
 from boscage.dask._shares import Share
-from boscage.mondrian._base import Given
+from boscage.mondrian._forest.base import Given
 
 Self = TypeVar("Self", bound="DaskForest")
 

@@ -17,7 +17,7 @@ from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned, check_version, new_forest
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian.classifier import MondrianForestClassifier
 
 Labels: TypeAlias = AnyArray | None

@@ -21,8 +21,8 @@ from boscage.dask import _cell_tasks as tasks
 from boscage.dask._cell_tasks import CellShare, Counts, Facts, Growth, Labels
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
-from boscage.mondrian._base import Given
-from boscage.mondrian._growth import GrowthPlan, NewRows
+from boscage.mondrian._forest.base import Given
+from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 
 _PER_OWNER = 4
 """Cells of a tree have at most so many to one of the rows that an owner has of the tree."""

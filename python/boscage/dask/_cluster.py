@@ -12,7 +12,7 @@ import distributed
 from boscage._bases.sampler import PosteriorSampler
 from boscage.dask import _shares
 from boscage.dask._partitions import assemble, check_part, layout_of, same_partitions
-from boscage.mondrian._base import Given, MondrianForest
+from boscage.mondrian._forest.base import Given, MondrianForest
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from boscage._bases.sampler import PosteriorSampler
 from boscage._input.columns import dense, is_text
 from boscage._input.ids import row_numbers
 from boscage._types import AnyArray, FloatArray, Ids
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._forest.base import MondrianForest
 
 Part: TypeAlias = tuple[Any, AnyArray, Ids | None, FloatArray | None]
 """Features as they came, targets, ids and weights of some rows."""

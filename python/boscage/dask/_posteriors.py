@@ -17,7 +17,7 @@ from boscage._bases.sampler import PosteriorSampler
 from boscage.dask import _shares
 from boscage.dask._cluster import open_cluster, table_of, wait_for
 from boscage.dask._partitions import Part
-from boscage.mondrian._base import Given
+from boscage.mondrian._forest.base import Given
 
 Posterior = TypeVar("Posterior", bound=PosteriorSampler)
 

@@ -20,9 +20,9 @@ from boscage import _core
 from boscage._input.columns import dense
 from boscage._types import AnyArray, FloatArray, Ids, Rows
 from boscage.dask._partitions import Part, naming_partition
-from boscage.mondrian._base import Given, MondrianForest
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
-from boscage.mondrian._growth import GrowthPlan, NewRows
+from boscage.mondrian._forest.base import Given, MondrianForest
+from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian.classifier import MondrianForestClassifier
 from boscage.mondrian.regressor import MondrianForestRegressor
 

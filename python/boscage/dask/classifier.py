@@ -15,8 +15,8 @@ from boscage.dask._base import DaskForest
 from boscage.dask._cell_tasks import ClassifierCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import ClassifierShare
-from boscage.mondrian._base import Given
 from boscage.mondrian._discount import DISCOUNTS
+from boscage.mondrian._forest.base import Given
 
 
 class MondrianForestClassifier(DaskForest):

@@ -13,7 +13,7 @@ from boscage.dask._cell_tasks import RegressorCellShare
 from boscage.dask._cells import CellForest
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
-from boscage.mondrian._base import Given
+from boscage.mondrian._forest.base import Given
 
 _NAMES = ("mu", "gamma1", "gamma2", "noise_variance", "delay", "coarse_variance", "coarse_rate")
 """The hyperparameters, in the order in which a share returns them."""

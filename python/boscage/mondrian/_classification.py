@@ -8,8 +8,8 @@ import numpy as np
 
 from boscage import _core, _validation
 from boscage._types import AnyArray, Rows
-from boscage.mondrian._base import MondrianForest
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
+from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps

@@ -10,7 +10,7 @@ import numpy as np
 
 from boscage import _core, _validation
 from boscage._types import AnyArray, Rows
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._shared import LearnedRates

@@ -15,8 +15,8 @@ from boscage._bases.prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps
 from boscage.explain._link import close_gap, through_link
 from boscage.explain.contributions import Contributions
-from boscage.mondrian._base import Given
 from boscage.mondrian._classification import DEFAULT_DISCOUNT, ClassificationForest
+from boscage.mondrian._forest.base import Given
 
 
 @persistence.register(_core.MondrianClassifier)

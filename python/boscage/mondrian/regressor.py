@@ -15,7 +15,7 @@ from boscage._bases.prediction import DistributionalRegressor
 from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
 from boscage.explain.contributions import Contributions
-from boscage.mondrian._base import Given
+from boscage.mondrian._forest.base import Given
 from boscage.mondrian._regression import RegressionForest
 
 

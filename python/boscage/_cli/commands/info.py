@@ -15,7 +15,7 @@ import boscage
 from boscage._cli import models
 from boscage._cli.notes import Notes
 from boscage._cli.terminal import print_table
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._forest.base import MondrianForest
 
 # Text that cannot be taken for a number, a truth value, or more than one entry of a list.
 _PLAIN = re.compile(

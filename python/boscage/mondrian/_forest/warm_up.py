@@ -11,7 +11,7 @@ import numpy as np
 
 from boscage import _validation
 from boscage.mondrian._categories import read_back
-from boscage.mondrian._growth import GrowingForest, NewRows
+from boscage.mondrian._forest.growth import GrowingForest, NewRows
 
 Self = TypeVar("Self", bound="WarmingForest")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from boscage.mondrian._categories import Table, Tables, different, extend, put, read_back, to_core
-from boscage.mondrian._files import StoredForest
-from boscage.mondrian._warm_up import same_value
+from boscage.mondrian._forest.files import StoredForest
+from boscage.mondrian._forest.warm_up import same_value
 
 Self = TypeVar("Self", bound="MergingForest")
 

@@ -23,11 +23,11 @@ from boscage.mondrian._categories import (
     to_core,
 )
 from boscage.mondrian._explain import ForestExplanations
-from boscage.mondrian._growth import NewRows
-from boscage.mondrian._merge import MergingForest
+from boscage.mondrian._forest.growth import NewRows
+from boscage.mondrian._forest.merge import MergingForest
+from boscage.mondrian._forest.warm_up import same_value
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
 from boscage.mondrian._uncertainty import ScoringForest
-from boscage.mondrian._warm_up import same_value
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boscage.mondrian._categories import from_core
-from boscage.mondrian._warm_up import WarmingForest, same_value, warming_from
+from boscage.mondrian._forest.warm_up import WarmingForest, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
 
 Self = TypeVar("Self", bound="StoredForest")

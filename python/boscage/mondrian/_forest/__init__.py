@@ -1,0 +1,1 @@
+"""The base of the Mondrian forests, in five stages that build on each other."""
