@@ -34,7 +34,7 @@ def client():
 
 @pytest.fixture
 def losing_client():
-    """A cluster of which one worker dies when it begins its first share, chain or island."""
+    """A cluster of which one worker dies when it begins its first share, cells, chain or island."""
     with _two_workers() as client:
         doomed = max(client.run(os.getpid))
         # A lambda travels by value.

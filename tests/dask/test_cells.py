@@ -10,7 +10,6 @@ pytest.importorskip("distributed")
 
 import dask.array as da
 import dask.dataframe as dd
-import distributed
 import pandas as pd
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
@@ -23,6 +22,7 @@ from boscage.dask import (
     _cell_tasks,
     _cells,
 )
+from clusters import kill_worker
 from generated import rows_and_numbers, uniform
 
 N_ROWS, N_FEATURES = 400, 3
@@ -373,25 +373,14 @@ def test_bad_rows_are_refused_by_partition_and_row(client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[0]], ids=["classes", "numbers"])
-def test_a_killed_worker_is_replaced_and_the_bits_stay(one):
+def test_a_killed_worker_is_replaced_and_the_bits_stay(losing_client, one):
     """Once while trees grow, and once when all is fitted."""
     one = clone(one)
     x, y = data(one)
     one.fit(x, y)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        pids = client.run(os.getpid)
-        client.run(
-            lambda: setattr(_cell_tasks, "check_version", lambda _: os.kill(os.getpid(), 9)),
-            workers=[max(pids)],
-        )
-        forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
-        assert client.run(os.getpid) != pids
-        check_same(forest, one)
-        pids = client.run(os.getpid)
-        os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
-        check_same(forest, one)
+    client, before = losing_client, losing_client.run(os.getpid)
+    forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
+    assert client.run(os.getpid) != before
+    check_same(forest, one)
+    kill_worker(client, forest.workers_[1])
+    check_same(forest, one)

@@ -19,6 +19,7 @@ import boscage
 from boscage import dask as cluster_forests
 from boscage.dask._cluster import tree_ranges
 from boscage.dask._shares import ClassifierShare
+from clusters import kill_worker
 from generated import rows_and_numbers, uniform
 
 N_ROWS, N_FEATURES = 240, 3
@@ -351,8 +352,7 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(losing_client, one):
     assert len(forest.workers_) == 2
     assert client.run(os.getpid) != before
     check_same(forest, one)
-    pids = client.run(os.getpid)
-    os.kill(pids[forest.workers_[1]] if forest.workers_[1] in pids else max(pids.values()), 9)
+    kill_worker(client, forest.workers_[1])
     check_same(forest, one)
     client.wait_for_workers(2)
     forest.forget([0, 1, 2])

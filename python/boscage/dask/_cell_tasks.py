@@ -15,8 +15,9 @@ from boscage import _core, _validation
 from boscage._input.columns import dense
 from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Rows
+from boscage.dask import _shares
 from boscage.dask._partitions import Part, naming_partition
-from boscage.dask._shares import aligned, check_version, new_forest
+from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian.classifier import MondrianForestClassifier
 
@@ -313,7 +314,7 @@ def joined_pieces(pieces: Sequence[Piece], is_weighted: bool) -> Piece:
 
 def hold(growth: Growth, plan: _core.CellPlan, owner: int, pieces: list[Piece]) -> CellShare:
     """The rows of an owner, in place of the pieces that came."""
-    check_version(growth.version)
+    _shares.check_version(growth.version)
     return growth.share(growth, plan, owner, joined_pieces(pieces, growth.is_weighted))
 
 
