@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import boscage
 from boscage._cli import estimators
+from boscage._cli.errors import WrongUsage
 from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION
 from boscage._cli.reading import readers
 
@@ -20,8 +21,11 @@ MAX_CLASSES = 50
 DEFAULT_MODEL = "mondrian"
 
 
-class Command(argparse.ArgumentParser):
-    """A parser whose help may go on, below the options that it knows itself."""
+class Parser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong.
+
+    Its help may go on, below the options that it knows itself.
+    """
 
     more_help: Callable[[], str] | None = None
 
@@ -32,6 +36,17 @@ class Command(argparse.ArgumentParser):
             r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.IGNORECASE
         )
 
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse unknown arguments here, where the command is known whose help lists the others."""
+        found, unknown = super().parse_known_args(*args, **kwargs)
+        if unknown:
+            self.error(f"unknown arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where to read more, in one line whatever the message."""
+        raise WrongUsage(self.prog, f"{' '.join(message.splitlines())}; see {self.prog} --help")
+
     def format_help(self) -> str:
         """Return the help."""
         text = super().format_help()
@@ -40,14 +55,14 @@ class Command(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Describe the whole command line."""
-    whole = argparse.ArgumentParser(
+    whole = Parser(
         prog="boscage",
         description="Probabilistic trees and forests on tables: fit a model, predict with"
         " uncertainty, update the model, make it forget rows.",
     )
     whole.add_argument("--version", action="version", version=f"boscage {boscage.__version__}")
     commands = whole.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=Command
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser
     )
     for add in (_fit, _predict, _evaluate, _update, _forget, _info, _demo):
         add(commands)
@@ -242,7 +257,7 @@ def _forget(commands: Any) -> None:
         " are named by their ids, or by their order of arrival (from 0) if fit was given none.",
     )
     _model(forget)
-    forget.add_argument("ids", nargs="*", metavar="ID", help="ids of rows")
+    forget.add_argument("ids", nargs="*", default=[], metavar="ID", help="ids of rows")
     forget.add_argument(
         "--ids-from", metavar="FILE", help="a table with further ids: CSV with a header, or Parquet"
     )

@@ -10,6 +10,14 @@ class UserError(Exception):
     """Something the user can mend; its text is the whole message."""
 
 
+class WrongUsage(UserError):
+    """Arguments of a command that cannot be understood."""
+
+    def __init__(self, command: str, text: str) -> None:
+        super().__init__(text)
+        self.command = command
+
+
 @contextmanager
 def blaming(what: str) -> Iterator[None]:
     """Turn the library's refusals inside the block into a `UserError` that names `what`."""

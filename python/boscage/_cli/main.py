@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import Any
 
 from boscage._cli.arguments import parser
-from boscage._cli.errors import UserError
+from boscage._cli.errors import UserError, WrongUsage
 from boscage._cli.estimators import in_flags
 from boscage._cli.outputs import STDOUT, naming
 
-#: Exit codes: for wrong usage or input argparse's own, for Ctrl-C a shell's.
+#: Exit codes: for wrong usage or input as of argparse, for Ctrl-C as of a shell.
 MISTAKE, INTERRUPTED = 2, 130
 #: Packages that some commands need, and the extra that installs them.
 EXTRAS = {"pyarrow": "cli", "matplotlib": "plot"}
@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             with naming(STDOUT):
                 import_module(f"boscage._cli.commands.{args.command}").run(args)
                 sys.stdout.flush()
+    except WrongUsage as error:
+        return _complain(error.command, str(error))
     except UserError as error:
         return _complain(name, str(error))
     except BrokenPipeError:
