@@ -10,9 +10,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from command_line import FEW, digest, fails, run
+from command_line import EQUAL, FEW, digest, fails, run
 
-FIT = ["-t", "species", "--id-column", "id", *FEW, "-o", "m"]
+FIT = ["-t", "species", "--id-column", "id", *EQUAL, *FEW, "-o", "m"]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_folder_is_its_files_in_order(parts: Path, more: list[str]) -> None:
     run("fit", "iris_train.csv", *FIT[:-1], "one", *more)
     assert digest("m") == digest("one")
     # Rows without ids are numbered by their order, on which predictions of one row depend.
-    without = ["-t", "species", "--drop", "id", *FEW, "-o"]
+    without = ["-t", "species", "--drop", "id", *EQUAL, *FEW, "-o"]
     run("fit", "parts/", *without, "m", *more)
     run("fit", "iris_train.csv", *without, "one", *more)
     run("forget", "m", "38", "39", "41")

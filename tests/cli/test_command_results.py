@@ -19,10 +19,9 @@ from sklearn.metrics import log_loss, root_mean_squared_error
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage._cli.arguments import parser
-from command_line import FEW, digest, flowers, patients, read, run
+from command_line import EQUAL, FEW, digest, flowers, patients, read, run
 
 # Nothing is learned from the first chunk alone.
-EQUAL = ["--feature-weights", "none"]
 
 
 def test_fit_is_the_estimators_fit(iris_model: str) -> None:
@@ -141,7 +140,7 @@ def test_a_range_may_begin_with_any_negative_number(low: str) -> None:
 
 
 def test_a_range_that_is_given_is_used(folder: Path) -> None:
-    how = ["-t", "progression", "--feature-range", "-1e3", "5", *FEW]
+    how = ["-t", "progression", "--feature-range", "-1e3", "5", *EQUAL, *FEW]
     run("fit", "diabetes_train.csv", "-o", "m", *how)
     assert [set(ends) for ends in boscage.load("m").feature_range] == [{-1000.0}, {5.0}]
 
@@ -353,7 +352,8 @@ def test_samplers_take_missing_cells(folder: Path, name: str) -> None:
     cells = [["" if np.isnan(x) else str(x) for x in row] for row in X]
     lines = ["a,b,y", *(f"{a},{b},{label}" for (a, b), label in zip(cells, y, strict=True))]
     Path("holes.csv").write_text("\n".join(lines) + "\n")
-    run("fit", "holes.csv", "-t", "y", "--model", name, "-o", "m")
+    few = ["--n-trees", "20"] if name == "bart" else []
+    run("fit", "holes.csv", "-t", "y", "--model", name, *few, "-o", "m")
     model = boscage.load("m")
     run("predict", "m", "holes.csv", "-o", "p.csv")
     predicted = np.array([float(row["probability_low"]) for row in read("p.csv")])
@@ -374,8 +374,8 @@ def test_columns_of_text_are_categories(
     for i in range(200):
         lines.append(f'{age[i] if i % 9 else ""},"{jobs[i]}",{codes[i]},{income[i]}')
     Path("people.csv").write_text("\n".join(lines) + "\n")
-    how = ["--target", "income", "--categorical", "code", "--chunk-rows", chunk, *FEW]
-    run("fit", "people.csv", *how)
+    how = ["--target", "income", "--categorical", "code", *EQUAL, *FEW]
+    run("fit", "people.csv", *how, "--chunk-rows", chunk)
     model: Any = boscage.load("people.boscage")
     assert [table and {*table} for table in model.categories_] == [
         None,
@@ -383,7 +383,7 @@ def test_columns_of_text_are_categories(
         {"1", "2", "3", None},
     ]
     # Whatever the chunks, places are learned from all rows.
-    whole: Any = MondrianForestClassifier(5, random_state=0)
+    whole: Any = MondrianForestClassifier(5, feature_weights=None, random_state=0)
     pd = pytest.importorskip("pandas")
     words = [None if job == "?" else job for job in jobs]
     ages = np.where(np.arange(200) % 9 == 0, np.nan, age)

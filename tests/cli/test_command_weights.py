@@ -12,9 +12,8 @@ import pytest
 
 import boscage
 from boscage import BARTRegressor, BayesianTreeClassifier, MondrianForestClassifier
-from command_line import FEW, digest, fails, flowers, patients, run
+from command_line import EQUAL, FEW, digest, fails, flowers, patients, run
 
-EQUAL = ["--feature-weights", "none"]
 WEIGHTS = np.random.default_rng(0).gamma(2.0, 0.5, size=150).round(3) + 0.01
 
 

@@ -120,10 +120,19 @@ def owners(monkeypatch):
     return set_number
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("one", [*CLASSES, *NUMBERS], ids=range(5))
-def test_any_owners_partitions_and_orders_give_the_forest_of_one_machine(client, owners, one, seed):
-    one, rng = clone(one), np.random.default_rng([seed, one.random_state])
+@pytest.mark.parametrize(
+    ("number", "seed"),
+    [
+        pytest.param(number, seed, marks=[pytest.mark.slow] * (seed != number % 3))
+        for number in range(5)
+        for seed in range(3)
+    ],
+)
+def test_any_owners_partitions_and_orders_give_the_forest_of_one_machine(
+    client, owners, number, seed
+):
+    one = clone([*CLASSES, *NUMBERS][number])
+    rng = np.random.default_rng([seed, one.random_state])
     n_owners = int(rng.integers(1, 7))
     owners(n_owners)
     x, y = data(one, [np.float64, np.float32][seed % 2])
@@ -164,7 +173,13 @@ def test_weights_of_rows(client, owners, one):
     assert forest.n_rows_ == one.n_rows_ == N_ROWS - 90
 
 
-@pytest.mark.parametrize("one", [CLASSES[1], NUMBERS[1]], ids=["classes", "numbers"])
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(CLASSES[1], id="classes"),
+        pytest.param(NUMBERS[1], id="numbers", marks=pytest.mark.slow),
+    ],
+)
 def test_partitions_may_be_empty_or_sparse(client, owners, one):
     owners(4)
     one = clone(one)
@@ -202,7 +217,16 @@ def test_data_frames_and_files(client, owners, tmp_path):
     assert (tmp_path / "forest.boscage").read_bytes() == (tmp_path / "one.boscage").read_bytes()
 
 
-@pytest.mark.parametrize("labels", [[0, 1], [0.0, 2.0], [False, True], ["a", "bcd"]], ids=str)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1],
+        pytest.param([0.0, 2.0], marks=pytest.mark.slow),
+        pytest.param([False, True], marks=pytest.mark.slow),
+        ["a", "bcd"],
+    ],
+    ids=str,
+)
 def test_labels_of_any_type(client, labels):
     one = clone(CLASSES[0])
     x, y = data(one)

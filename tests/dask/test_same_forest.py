@@ -122,7 +122,9 @@ def test_any_partitions_and_updates_give_the_one_machine_forest(client, one):
     assert np.array_equal(predicted(collected, TEST_ROWS), predicted(one, TEST_ROWS))
 
 
-@pytest.mark.parametrize("one", [FORESTS[0], FORESTS[1], FORESTS[2]])
+@pytest.mark.parametrize(
+    "one", [FORESTS[0], pytest.param(FORESTS[1], marks=pytest.mark.slow), FORESTS[2]]
+)
 def test_weights_of_rows_come_in_partitions_too(client, one):
     one, rng = clone(one), np.random.default_rng(7)
     is_classifier = isinstance(one, boscage.MondrianForestClassifier)
@@ -208,7 +210,7 @@ def test_partitions_may_have_different_categories(client, categories):
     whole = frame.assign(kind=frame["kind"].astype("category"))
     rows = dd.from_map(lambda part: part, parts, meta=whole[:0])
     targets = dd.from_map(pd.Series, [y[:90], y[90:90], y[90:200], y[200:]], meta=pd.Series(y[:0]))
-    one = boscage.MondrianForestClassifier(4, random_state=7).fit(whole, y)
+    one = boscage.MondrianForestClassifier(4, random_state=7, feature_weights=None).fit(whole, y)
     forest = on_cluster(one, client).fit(rows, targets)
     assert forest.digest() == one.digest()
     assert forest.categories_ == one.categories_
@@ -229,8 +231,15 @@ def test_partitions_may_be_empty(client, number):
     assert np.array_equal(predicted(forest, rows[kept]), predicted(one, x[~empty]))
 
 
-@pytest.mark.parametrize("kind", [csr_matrix, csc_array])
-@pytest.mark.parametrize("number", [0, 2])
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (0, csr_matrix),
+        (2, csc_array),
+        pytest.param(0, csc_array, marks=pytest.mark.slow),
+        pytest.param(2, csr_matrix, marks=pytest.mark.slow),
+    ],
+)
 def test_sparse_chunks_are_those_of_the_dense_rows(client, number, kind):
     one = clone([FORESTS[0], FORESTS[2]][number // 2])
     x, y = labelled() if number == 0 else rows_and_numbers(N_ROWS, N_FEATURES, 1)
@@ -287,10 +296,11 @@ def test_parameters_that_shape_no_tree_may_change(client):
     check_same(forest, one)
 
 
-@pytest.mark.parametrize("weight", ["balanced", {"high": 3.0}], ids=str)
-@pytest.mark.parametrize("n_estimators", [1, 4])
+@pytest.mark.parametrize(("n_estimators", "weight"), [(1, "balanced"), (4, {"high": 3.0})])
 def test_classes_are_weighted(client, n_estimators, weight):
-    one = boscage.MondrianForestClassifier(n_estimators, class_weight=weight, random_state=0)
+    one = boscage.MondrianForestClassifier(
+        n_estimators, class_weight=weight, feature_weights=None, random_state=0
+    )
     x, y = labelled()
     forest = on_cluster(one, client)
     forest.fit(*(da.from_array(part, chunks=(100, -1)[: part.ndim]) for part in (x, y)))

@@ -17,8 +17,11 @@ import boscage
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Pages with the longest examples, of what the other pages show in short.
-LONG = ("getting-started.md", "optimization.md", "statistics.md", "stream.md", "uncertainty.md")
+# Pages whose examples take longest. Most of what they show is in the other pages in short.
+LONG = (
+    *("getting-started.md", "optimization.md", "statistics.md", "stream.md", "tables.md"),
+    "uncertainty.md",
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -55,15 +57,17 @@ def check_trees(model: Any, posterior: Posterior) -> None:
         posterior.root(), 0.0
     )
     n_leaves = 0.0
+    some_missing = np.isnan(posterior.X).any(axis=0)
+    values = [np.unique(column[np.isfinite(column)]).tolist() for column in posterior.X.T]
     for tree, weight in zip(model.trees_, model.weights_, strict=True):
         n_leaves += weight * tree.n_leaves
         key = None
         if tree.feature[0] >= 0:
-            column, end = posterior.X[:, tree.feature[0]], float(tree.threshold[0])
-            if np.isfinite(end):
-                end = float(column[column <= end].max())
-            side = bool(tree.missing_go_to_left[0]) if np.isnan(column).any() else None
-            key = (int(tree.feature[0]), end, side)
+            feature, end = int(tree.feature[0]), float(tree.threshold[0])
+            if math.isfinite(end):
+                end = values[feature][bisect_right(values[feature], end) - 1]
+            side = bool(tree.missing_go_to_left[0]) if some_missing[feature] else None
+            key = (feature, end, side)
         shares[key] += weight
     assert n_leaves == pytest.approx(posterior.n_leaves(), rel=0.03)
     for key, p in posterior.root().items():
@@ -152,7 +156,7 @@ def test_regression_finds_the_exact_posterior(sampler: Any) -> None:
 
 
 WEIGHTED = {
-    "smc": SMC(n_particles=6000, n_islands=20, island_weights="evidence"),
+    "smc": SMC(n_particles=2000, n_islands=20, island_weights="evidence"),
     "mcmc": MCMC(n_draws=10_000, thin=100),
 }
 
@@ -161,7 +165,7 @@ WEIGHTED = {
 @pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
 def test_samplers_find_the_posterior_of_weighted_rows(kind: Any, sampler: str) -> None:
     """The likelihood of a row of weight w is raised to the power w."""
-    X, y = classes(12, 2)
+    X, y = classes(10, 2)
     weights = np.random.default_rng(6).choice([0.2, 0.7, 1.0, 2.5], len(X))
     if kind is BayesianTreeClassifier:
         own = {"alpha": 2.0}

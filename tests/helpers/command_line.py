@@ -15,6 +15,7 @@ from boscage._cli.main import main
 
 COMMAND = [sys.executable, "-m", "boscage"]
 FEW = ["--n-estimators", "5", "--n-jobs", "1"]
+EQUAL = ["--feature-weights", "none"]
 
 
 def flowers() -> pa.Table:

@@ -274,7 +274,8 @@ def found(case: Case, n_jobs: int) -> dict[str, str]:
 # instead of 1500, and sums for a number or two classes have the same kernels as for more classes.
 SLOW = {
     "regressor-many-rows",
-    *(f"bart-multinomial-{name}" for name in ("edit", "regrow", "regrow-optimal", "sparse-mixed")),
+    *(f"bart-multinomial-{name}" for name in ("edit", "mixed", "pg-optimal")),
+    *(f"bart-multinomial-{name}" for name in ("regrow", "regrow-optimal", "sparse-mixed")),
 }
 
 

@@ -185,7 +185,7 @@ def test_a_window_shorter_than_the_warm_up(kind: Any) -> None:
 
 
 @both
-@pytest.mark.parametrize("n_first", [30, 100])
+@pytest.mark.parametrize("n_first", [30, pytest.param(100, marks=pytest.mark.slow)])
 def test_copies_and_files_go_on_alike(kind: Any, n_first: int, tmp_path: Path) -> None:
     half = stream(make(kind), [n_first, 10])
     left = N - n_first - 10

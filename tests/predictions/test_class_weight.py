@@ -20,7 +20,7 @@ from boscage._input.class_weights import reweighted
 
 MODELS = [
     MondrianForestClassifier(10, random_state=0),
-    MondrianForestClassifier(10, posterior="joint", random_state=0),
+    MondrianForestClassifier(10, posterior="joint", feature_weights=None, random_state=0),
     BayesianTreeClassifier(SMC(n_particles=20, n_islands=1), random_state=0),
     BARTClassifier(5, n_chains=2, n_burn=20, n_draws=20, random_state=0),
 ]
