@@ -1,7 +1,7 @@
 //! Data: checked views of the caller's arrays, and the tables that trees read.
 //!
-//! - `rows` checks values once: they are finite. NaN stands for a missing value only in rows that were made
-//!   so. Mondrian forests complete these before trees read them.
+//! - `rows` checks values once: they are finite. NaN stands for a missing value only in rows of the
+//!   constructors that allow it. Mondrian forests complete such rows before trees read them.
 //! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
 //!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
 //!   user. Missing values have ranks, too.

@@ -1,7 +1,7 @@
 //! The posterior as sampled trees with weights: their export, predictions and explanations; the public models.
 //!
-//! Predictions are means over the trees by their weights (eq. 2.1 of section 2.3), of each tree those of the
-//! leaf that contains the row.
+//! A prediction is the weighted mean over the trees (eq. 2.1 of section 2.3) of the predictions of the leaves
+//! that contain the row.
 //!
 //! - `weighted_trees` runs the samplers, gives the trees of islands (section 3.4.1.3) and chains their weights,
 //!   and exports trees with their log posterior probabilities and diagnostics.

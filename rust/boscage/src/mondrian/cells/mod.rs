@@ -5,16 +5,16 @@
 //! and whoever holds the rows of a cell can draw all that lies below it.
 //!
 //! 1. A [`CellPlan`](plan::CellPlan) has a *top* for each tree (`top`): its splits and skipped cuts down to some cells, and
-//!    the owner of each cell. It is made from counts of rows (`counts`), which are sums over rows wherever they are: a cut
+//!    the owner of each cell. It is made from counts of rows (`counts`), which are summed over the holders of rows: a cut
 //!    with rows on both sides is a split, and any other is skipped. A node that the stopping rule pauses is not cut, so that
-//!    its rows stay together; nor is one that is small.
+//!    its rows stay together. Small nodes are not cut either.
 //! 2. The plan sends each row to the owners of its cells. Each owner grows the subtrees of its cells
 //!    ([`CellShare`](share::CellShare)).
 //! 3. Owners exchange summaries of their subtrees' roots (`summary`): numbers of rows, boxes, and what a posterior says at
-//!    the root (`statistics`). Of these each owner makes the tops of all trees, with stubs in place of other owners'
-//!    subtrees. So a test row's whole path is with the owner of its cell.
+//!    the root (`statistics`). From these each owner makes the tops of all trees, with stubs in place of other
+//!    owners' subtrees. So the owner of a test row's cell has the row's whole path.
 //!
-//! The forest does not depend on which cells are chosen. They must only be such that no node above them is paused.
+//! The forest does not depend on which cells are chosen, as long as no node above them is paused.
 
 pub(crate) mod counts;
 pub(crate) mod plan;

@@ -16,8 +16,8 @@
 //! - `uncertainty` divides the entropy of a prediction by its source, and `contributions` divides the
 //!   prediction by feature.
 //! - `class_table` names the classes.
-//! - `cell_votes` has those of a forest whose cells are shared out, as lists of what is added one after the other.
 //! - `votes` has predictions by a forest whose trees are shared out over several workers.
+//! - `cell_votes` has those by a forest whose cells are shared out: lists of what is added, tree after tree.
 
 pub(crate) mod calibration;
 pub(crate) mod cell_votes;

@@ -12,8 +12,8 @@
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together, and `trend` gives it a linear
 //!   mean.
-//! - `share` has predictions by a forest whose trees are shared out over several workers.
-//! - `cell_components` has those of a forest whose cells are shared out.
+//! - `share` has predictions by a forest whose trees are shared out over several workers, and
+//!   `cell_components` those by a forest whose cells are.
 //! - `uncertainty` divides a predictive variance by its source, and `contributions` a mean by feature.
 
 pub(crate) mod cell_components;

@@ -5,10 +5,10 @@
 //! section 5.4.1, Algorithm 5.3): one bit a class and node suffices, and only leaves count rows. An update stops at the
 //! first node whose set of classes stays the same (Algorithm 5.7).
 //!
-//! *Weights.* In a leaf, `c_jk` is the sum of the weights of the rows of class `k`. So `tab_jk = min(W_jk, 1)` at every node,
-//! where `W_jk` is that sum over all rows below it: a row of weight `w` counts as `w` rows, and rows whose weights are less
-//! than 1 in all as part of a table. The set of a node has the classes of a whole table, and a split keeps, beside both sets,
-//! the *parts* of tables and of further customers. All sums are exact.
+//! *Weights.* A row of weight `w` counts as `w` rows: in a leaf, `c_jk` is the sum of the weights of the rows of class `k`.
+//! So `tab_jk = min(W_jk, 1)` at every node, where `W_jk` is the sum over all rows below the node. Where it is less than 1,
+//! the class has a part of a table. A node's set holds the classes that have a whole table there. A split also keeps the
+//! *parts* of tables, and of customers beyond the first. All sums are exact.
 
 mod leaves;
 mod seat;

@@ -1,9 +1,9 @@
 //! Rows of the forest, each predicted by the trees without it.
 //!
-//! Removing a row changes a tree only along the row's own path: classes that only the row had are gone, boxes shrink, the
-//! split that parts the row from all others is one no more, and a split whose other rows have one class becomes a leaf. So
-//! the tree without the row is read off the tree with it, which nobody has to change or copy: a left-out prediction costs
-//! about as much as any other, and gives the bits of a tree that forgot the row.
+//! Removing a row changes a tree only along the row's own path: classes that only the row had are gone, boxes shrink, a
+//! split with no other row on one side is removed, and a split whose other rows have one class becomes a leaf. So the tree
+//! without the row can be read off the tree with it, which is neither changed nor copied. A left-out prediction costs about
+//! as much as any other, and gives the bits of a tree that forgot the row.
 
 mod without_row;
 
