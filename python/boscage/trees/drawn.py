@@ -51,6 +51,11 @@ class DrawnTree(ArrayTree):
         Returns
         -------
         ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If `X` holds NaN, and no value was missing in training.
         """
         return self.value[self.apply(X)]
 

@@ -1,31 +1,31 @@
 //! Calibration: the average over trees, raised to a power and normalised, and mixed with a share of noise.
 //!
-//! A tree that predicts well is sure of itself, but different trees put their mass on different classes where data are few,
-//! so that their average is far less sure than its accuracy would allow (or, with much noise, a little too sure). One number
-//! repairs most of that, a power `a`. Yet no power helps where the forest is certain and wrong: in the cell of a single
-//! row, or of rows with the same features, all trees give their class the probability 1. So a second number says how many
-//! labels are drawn at random, whatever the features: `q_k = (1 - e) p_k^a / sum_l p_l^a + e / K` for `K` classes. Both
-//! minimise the log loss of rows of the forest, each predicted by the forest without it. The thesis' predictive has `a = 1`
-//! and `e = 0`. With the joint posterior, what all trees explain together joins in, with a weight `b` that is fitted beside
-//! them: `p_k^a exp(b f_k)` stands for `p_k^a`.
+//! Where rows are few, every tree is certain, but different trees are certain of different classes. Their average is then far
+//! less certain than its accuracy warrants (or, with much noise, a little too certain). A power `a` repairs most of that. But
+//! no power helps where the forest is certain and wrong: in the cell of a single row, or of rows with the same features, all
+//! trees give their class the probability 1. So a second number is the share `e` of labels that are taken to be drawn at
+//! random, whatever the features: `q_k = (1 - e) p_k^a / sum_l p_l^a + e / K` for `K` classes. Both minimise the log loss of
+//! rows of the forest, each predicted by the forest without it. The thesis' predictive has `a = 1` and `e = 0`. With the joint
+//! posterior, `p_k^a exp(b f_k)` stands for `p_k^a`: the function `f` of all trees together enters with a weight `b`, which is
+//! fitted with `a` and `e`.
 //!
-//! *What stays.* The order of classes. The prior: the base measure `H` of the hierarchy gives all classes the same
-//! probability, and so does every power of it and noise, so that far from all rows the prediction is still the prior. And
-//! that a forest is a function of its set of rows: the rows that are left out are chosen by their contents, and summed in an
-//! order which these determine.
+//! *What stays.* The order of the classes stays. So does the prior: the base measure `H` of the hierarchy gives all classes the
+//! same probability, and so do its powers and the noise, so far from all rows the prediction is still the prior. The forest
+//! remains a function of its set of rows: left-out rows are chosen by their contents, and summed in an order that these
+//! determine.
 //!
-//! *How many rows.* The expected log loss with numbers fitted to `n` rows exceeds the least one by about `1 / (2 n)` each:
-//! for [`ROWS`] rows, by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power by
-//! a third. To leave out a row costs somewhat more than to predict one, so that the work does not grow with the forest, but a
-//! stream which predicts 500 rows and then learns them works about half as much again.
+//! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with [`ROWS`] rows,
+//! by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power by a third. Since the
+//! number of rows is fixed, the work does not grow with the forest. But leaving out a row costs somewhat more than predicting
+//! one: a stream that predicts 500 rows and then learns them takes about one and a half times as long.
 //!
-//! *Copies.* A row whose copies are in the forest is predicted by them. If features have few different values, so will new
-//! rows, and copies disagree in their classes sooner or later. If rows were duplicated on purpose, copies agree, and say
-//! nothing about new rows. So where hardly any copies disagree, rows with copies are not used.
+//! *Copies.* A row whose copies are in the forest is predicted by them. If features have few different values, new
+//! rows are, too, and copies disagree in their classes sooner or later. If rows were duplicated on purpose, copies agree,
+//! and say nothing about new rows. So where hardly any copies disagree, rows with copies are not used.
 //!
 //! *Weights.* A row is left out with its whole weight, however great, and its loss is weighted by its weight over the mean
-//! weight of the rows that are used: the shares of the weights matter, and how much the rows tell is their number. So a row
-//! of weight 2 is no pair of copies, and what is fitted is not what it would be with repeated rows.
+//! weight of the rows that are used. So only ratios of weights matter, and the loss counts as that of as many rows as are used.
+//! A row of weight 2 is not a pair of copies, and repeated rows would give other numbers.
 
 use crate::control::Run;
 use crate::data::RowId;

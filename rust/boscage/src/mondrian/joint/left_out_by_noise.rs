@@ -1,15 +1,17 @@
 //! Predictions of left-out rows for many noise variances, by one run of conjugate gradients.
 //!
-//! `K + s^2 I` has the same Krylov spaces for every `s^2`. So the steps for the smallest noise tell those for the others (Jegerlehner
-//! 1996, arXiv hep-lat/9612014): for a noise that is larger by `e`, what is left of the targets is `z_n` times what is left with
-//! the smallest, where with the steps `a_n` and turns `b_n` of the latter
+//! `K + s^2 I` has the same Krylov spaces for every `s^2`. So one run, for the smallest noise, gives the solutions for all
+//! others (Jegerlehner 1996, arXiv hep-lat/9612014). Let `a_n` be the length of its step `n`, and let `b_n` be the factor with
+//! which the old direction enters the new one (its *turn*). For a noise that is larger by `e`, the residual is `z_n` times that
+//! of the smallest noise, where
 //!
-//! `z_(n+1) = z_n z_(n-1) a_(n-1) / (a_n b_n (z_(n-1) - z_n) + z_(n-1) a_(n-1) (1 + e a_n))`,
+//! `z_(n+1) = z_n z_(n-1) a_(n-1) / (a_n b_n (z_(n-1) - z_n) + z_(n-1) a_(n-1) (1 + e a_n))`.
 //!
-//! its step is `a_n z_(n+1) / z_n`, its turn `b_n (z_n / z_(n-1))^2`, and its direction goes on from `z_n` times the rest. Of all
-//! noises but the smallest only the predictions are needed: sums of products of `K` with their directions, at the rows that are
-//! left out. These follow from the products with the directions of the smallest noise, so that a noise costs some numbers for
-//! each such row. Larger noises are done earlier, and once smaller ones are not asked for, the run ends.
+//! Its step has the length `a_n z_(n+1) / z_n`, and its turn is `b_n (z_n / z_(n-1))^2`.
+//!
+//! Of all noises but the smallest only the predictions are needed: the products of `K` with their solutions, at the rows that
+//! are left out. These follow from the products with the directions of the smallest noise, so a further noise costs a few
+//! numbers for each left-out row. Larger noises are solved earlier. The run ends as soon as no smaller noise is asked for.
 
 use crate::error::Result;
 use crate::mondrian::joint::conjugate_gradients::{
