@@ -407,7 +407,8 @@ def test_columns_of_text_are_categories(
         Path(f"{name}.csv").write_text(f"age,work class,code\n30,{job},2\n")
         run("predict", "people.boscage", f"{name}.csv", "-o", f"{name}.out")
     assert read("unknown.out") == read("missing.out")
-    for kind, few in (("bart", ["--n-draws", "5"]), ("bayes-tree", ["--sampler", "smc"])):
+    short = ["--n-trees", "20", "--n-burn", "20", "--n-draws", "5"]
+    for kind, few in (("bart", short), ("bayes-tree", ["--sampler", "smc"])):
         how = ["--target", "income", "--categorical", "code", "--model", kind, *few]
         run("fit", "people.csv", *how, "-o", "trees.boscage")
         trees: Any = boscage.load("trees.boscage")

@@ -109,9 +109,9 @@ FAST = {("optimal", 7, True), ("prior", 2, True), ("mcmc", 4, False)}
 def test_samplers_find_the_exact_posterior(how: str, n_categories: int, missing: bool) -> None:
     X, y, exact = table(n_categories, missing)
     every = frozenset(range(len(y)))
-    sampler: Any = MCMC(n_draws=5000, thin=20)
+    sampler: Any = MCMC(n_draws=3000, thin=20)
     if how != "mcmc":
-        sampler = SMC(n_particles=2000, n_islands=20, island_weights="evidence", proposal=how)
+        sampler = SMC(n_particles=1000, n_islands=20, island_weights="evidence", proposal=how)
     model = BayesianTreeClassifier(sampler, alpha=2.0, random_state=1, **PRIOR).fit(X, y)
     z = exact.evidence(every, 0)
     if how != "mcmc":
