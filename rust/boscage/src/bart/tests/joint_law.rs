@@ -316,6 +316,11 @@ fn multinomial_sweeps_keep_the_joint_law() {
 #[test]
 fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
     learned_split_probabilities_keep_the_joint_law(&table());
+}
+
+#[test]
+#[ignore = "slow"]
+fn sweeps_that_learn_split_probabilities_keep_the_joint_law_with_missing_values() {
     missing_values::tables().iter().for_each(learned_split_probabilities_keep_the_joint_law);
     categories::tables().iter().for_each(learned_split_probabilities_keep_the_joint_law);
 }

@@ -170,6 +170,7 @@ fn each_move_alone_is_in_balance() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn each_move_alone_is_in_balance_with_missing_values() {
     missing_values::tables().iter().for_each(moves_are_in_balance);
     categories::tables().iter().for_each(moves_are_in_balance);
