@@ -73,7 +73,7 @@ impl LimitEquations {
     /// An interrupt.
     pub(super) fn left_out(&self, rows: &[RowId], run: &Run<'_>) -> Result<Vec<f64>> {
         let codes = &self.problem.codes;
-        let places: Vec<usize> = rows.iter().map(|&row| codes.place(row)).collect();
+        let places: Vec<usize> = rows.iter().map(|&row| self.problem.first_copy(codes.place(row))).collect();
         let residuals = self.solution.residuals(codes, &places, run)?;
         let mut values = Vec::with_capacity(rows.len() * codes.n_classes());
         for (&place, residuals) in places.iter().zip(residuals.chunks_exact(codes.n_columns())) {
@@ -107,6 +107,19 @@ impl Problem {
         let rows = LimitRows::new(table, &codes.order, forest.domain.rates());
         let rate = RATE * forest.domain.total_weight();
         Self { codes, rows, covariance: ExponentialCovariance::new(rate, forest.settings.lifetime) }
+    }
+
+    /// The first of the rows that are the same as one in all that counts: which of them has which place depends on their arrival,
+    /// and their numbers differ by rounding.
+    fn first_copy(&self, place: usize) -> usize {
+        let codes = &self.codes;
+        let weight = |place: usize| codes.row_weights.as_ref().map(|weights| weights[place]);
+        let is_same = |other: usize| {
+            codes.class(other) == codes.class(place)
+                && weight(other) == weight(place)
+                && self.rows.are_copies(other, place)
+        };
+        (0..place).rev().take_while(|&other| is_same(other)).last().unwrap_or(place)
     }
 
     /// One of [`NOISES`].

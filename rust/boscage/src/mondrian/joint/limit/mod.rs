@@ -89,6 +89,11 @@ impl LimitRows {
         self.n_rows
     }
 
+    /// Whether two rows have the same covariances.
+    pub(crate) fn are_copies(&self, a: usize, b: usize) -> bool {
+        self.features.iter().all(|feature| feature.places[a] == feature.places[b])
+    }
+
     /// Turns zeros into the covariances of a row with the rows before it, and with itself.
     pub(crate) fn covariances(&self, row: usize, covariance: &impl Covariance, entries: &mut [f64]) {
         let (before, own) = entries.split_at_mut(row);
