@@ -5,7 +5,7 @@ rows on request, merge, and predict whole distributions; posteriors over single 
 the marginal likelihood of the data; and posteriors over sums of trees (BART).
 """
 
-from boscage import diagnostics, metrics, plots
+from boscage import diagnostics, disk, metrics, plots
 from boscage._core import __version__
 from boscage._input.ids import row_numbers
 from boscage.bart import BARTClassifier, BARTRegressor, Kernels
@@ -34,6 +34,7 @@ __all__ = [
     "Uncertainty",
     "__version__",
     "diagnostics",
+    "disk",
     "evidence",
     "load",
     "metrics",

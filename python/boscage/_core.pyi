@@ -15,10 +15,14 @@ __all__ = [
     "BayesianTreeRegressor",
     "CellPlan",
     "ClassifierCells",
+    "ClassifierFreezer",
+    "FrozenClassifier",
+    "FrozenRegressor",
     "McmcSettings",
     "MondrianClassifier",
     "MondrianRegressor",
     "RegressorCells",
+    "RegressorFreezer",
     "SmcSettings",
     "__version__",
     "bart_kernels",
@@ -39,7 +43,7 @@ _Progress = Callable[[int, int], None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 _Categories = list[tuple[int, list[_Label], list[float], float]]
-
+_Mixture = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 _CellCounts = tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]
 
 # What classes have alike; these bases are not there at run time.
@@ -353,6 +357,7 @@ class CellPlan:
     def rows_by_owner(
         self, X: _Rows, n_owners: int, *, n_threads: int = 1
     ) -> list[NDArray[np.uint32]]: ...
+    def rows_of(self, X: _Rows, owner: int, *, n_threads: int = 1) -> NDArray[np.uint32]: ...
     def tree_hashes(self, cells: bytes) -> bytes: ...
     @property
     def owners(self) -> NDArray[np.uint32]: ...
@@ -422,6 +427,76 @@ class RegressorCells(_Cells):
         self, X: _Rows, components: list[NDArray[np.uint64]], *, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def targets(self) -> NDArray[np.float64]: ...
+
+class _FrozenForest(_Model):
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+@final
+class FrozenClassifier(_FrozenForest):
+    def predict_proba(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
+    def classes(self) -> list[_Label]: ...
+    @property
+    def discount(self) -> float: ...
+
+@final
+class FrozenRegressor(_FrozenForest):
+    def predict(self, X: _Rows, *, n_threads: int = 1) -> list[NDArray[np.float64]]: ...
+    def predict_dist(self, X: _Rows, *, n_threads: int = 1) -> _Mixture: ...
+    def hyperparameters(self) -> dict[str, float]: ...
+
+class _Freezer:
+    def next_cells(self, n_cells: int) -> CellPlan: ...
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_leaves(self) -> int: ...
+    @property
+    def n_open_leaves(self) -> int: ...
+    @property
+    def nbytes_of_trees(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+@final
+class ClassifierFreezer(_Freezer):
+    def __new__(
+        cls,
+        plan: CellPlan,
+        labels: list[_Label],
+        n_rows_of: list[int],
+        *,
+        discount: float = 10.0,
+    ) -> Self: ...
+    def grow(
+        self, plan: CellPlan, X: _Rows, targets: NDArray[np.uint32], *, n_threads: int = 1
+    ) -> None: ...
+    def finish(self, *, n_threads: int = 1) -> FrozenClassifier: ...
+
+@final
+class RegressorFreezer(_Freezer):
+    def __new__(
+        cls,
+        plan: CellPlan,
+        *,
+        mu: float,
+        gamma1: float,
+        gamma2: float,
+        noise_variance: float,
+        delay: float = 0.0,
+        coarse_variance: float = 0.0,
+        coarse_rate: float = 1.0,
+    ) -> Self: ...
+    def grow(
+        self, plan: CellPlan, X: _Rows, targets: NDArray[np.float64], *, n_threads: int = 1
+    ) -> None: ...
+    def finish(self, *, n_threads: int = 1) -> FrozenRegressor: ...
 
 @final
 class MondrianClassifier(_MondrianForest):
@@ -573,11 +648,7 @@ class MondrianRegressor(_MondrianForest):
         self, X: _Rows, *, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     def predict_mean(self, X: _Rows, *, n_threads: int = 1) -> NDArray[np.float64]: ...
-    def predict_dist(
-        self, X: _Rows, *, n_threads: int = 1
-    ) -> tuple[
-        NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]
-    ]: ...
+    def predict_dist(self, X: _Rows, *, n_threads: int = 1) -> _Mixture: ...
     def loo_dist(
         self,
         ids: NDArray[np.uint64] | None = None,

@@ -43,7 +43,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     ``feature_names_in_`` as scikit-learn does.
     """
     if not reset and _is_checked(estimator, X):
-        _require_finite(X, "X", missing=True)
+        require_finite(X, "X", missing=True)
         return X  # type: ignore[no-any-return]
     X = as_table(X)
     try:
@@ -63,7 +63,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
     names = getattr(estimator, "feature_names_in_", None)
-    _require_finite(rows, "X", names, missing=True)
+    require_finite(rows, "X", names, missing=True)
     return rows
 
 
@@ -124,9 +124,10 @@ def _expected_cell(value: Any) -> str:
     return "numbers; name columns of categories by categorical_features"
 
 
-def _require_finite(
+def require_finite(
     values: AnyArray, what: str, names: Any = None, *, missing: bool = False
 ) -> None:
+    """Refuse infinite values, and missing ones unless they are allowed; name the first."""
     # A finite sum proves that every term is finite, and needs no memory.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
@@ -159,7 +160,7 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> FloatArray:
         numbers = np.ascontiguousarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"y must be numeric: {error}") from error
-    _require_finite(numbers, "y")
+    require_finite(numbers, "y")
     return numbers
 
 
@@ -175,7 +176,7 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise TypeError(f"y mixes labels of types {names}; expected labels of one type")
     if column.dtype.kind == "f":
-        _require_finite(column, "y")
+        require_finite(column, "y")
         large = np.flatnonzero(np.abs(column) > 2.0**53)
         if large.size:
             raise ValueError(

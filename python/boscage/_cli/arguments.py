@@ -131,6 +131,12 @@ def _fit(commands: Any) -> None:
         " by themselves)",
     )
     fit.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="read the table in passes and take at most so much memory (such as 2GB) to grow a"
+        " forest that keeps no rows; for --model mondrian and classification",
+    )
+    fit.add_argument(
         "--random-state",
         type=readers.whole(0),
         default=0,

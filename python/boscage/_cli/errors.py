@@ -19,6 +19,15 @@ class WrongUsage(UserError):
 
 
 @contextmanager
+def refusing() -> Iterator[None]:
+    """Turn refusals inside the block, which say what is at fault, into a `UserError`."""
+    try:
+        yield
+    except (ValueError, MemoryError) as error:
+        raise UserError(str(error)) from error
+
+
+@contextmanager
 def blaming(what: str) -> Iterator[None]:
     """Turn the library's refusals inside the block into a `UserError` that names `what`."""
     try:

@@ -18,13 +18,12 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.dask import _shares
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned, new_forest
+from boscage.mondrian._cell_plans import Counts
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian.classifier import MondrianForestClassifier
 
 Labels: TypeAlias = AnyArray | None
 """The sorted labels of a classifier; None for a regressor."""
-Counts: TypeAlias = tuple[NDArray[np.uint64], FloatArray, FloatArray]
-"""Numbers of rows, least and greatest targets, by cell."""
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ import numpy as np
 from boscage import _core, _validation
 from boscage._types import AnyArray
 from boscage.dask import _cell_tasks as tasks
-from boscage.dask._cell_tasks import CellShare, Counts, Facts, Growth, Labels
+from boscage.dask._cell_tasks import CellShare, Facts, Growth, Labels
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
+from boscage.mondrian._cell_plans import first_plan, learned_of_range, summed
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 
@@ -160,7 +161,7 @@ def grow_forest(
     labels, n_rows_of = _labels(of_parts) if share is tasks.ClassifierCellShare else (None, _NONE)
     settings = template._settings()
     learned = _learned(template, list(of_parts.values()), settings, seed)
-    plan = _first_plan(learned, _extent(_first_plan(learned), client, pieces))
+    plan = first_plan(learned, _extent(first_plan(learned), client, pieces))
     n_before = np.cumsum([0, *(of.n_rows for of in of_parts.values())]).tolist()
     plan = _with_cells(plan, client, list(pieces.values()), labels, n_before[-1], len(workers))
     n_owners = int(plan.owners.max()) + 1
@@ -266,23 +267,7 @@ def _learned(
     """Ranges and weights, which depend on the least and greatest values alone."""
     low = np.min([of.low for of in of_parts], axis=0)
     high = np.max([of.high for of in of_parts], axis=0)
-    ends = NewRows(np.stack([low, high]), {}, (np.zeros(2, np.uint32), [0]), {}, None, None)
-    learned: GrowthPlan = template._plan(ends, settings=settings, seed=seed, n_threads=1)
-    return learned
-
-
-def _first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _core.CellPlan:
-    """A plan without cuts."""
-    of_trees = ("n_estimators", "lifetime", "min_samples_split", "predictive")
-    return _core.CellPlan(
-        **{name: learned.settings[name] for name in of_trees},
-        seed=learned.seed,
-        low=learned.low,
-        high=learned.high,
-        weights=learned.weights,
-        maps=learned.maps,
-        extent=extent,
-    )
+    return learned_of_range(template, low, high, settings, seed)
 
 
 def _with_cells(
@@ -303,16 +288,11 @@ def _with_cells(
         counts = client.gather(
             [client.submit(tasks.count, sent, own, labels, pure=False) for own in pieces]
         )
-        plan, of_cells, may_be_cut = plan.condensed(_summed(counts), most)
+        plan, of_cells, may_be_cut = plan.condensed(summed(counts), most)
         if not may_be_cut.any() or left == 0:
             break
         plan = plan.refined(may_be_cut, _MORE_CUTS)
     return plan.owned(shared_out(of_cells, n_owners))
-
-
-def _summed(counts: list[Counts]) -> Counts:
-    n_rows, least, greatest = zip(*counts, strict=True)
-    return np.sum(n_rows, axis=0), np.min(least, axis=0), np.max(greatest, axis=0)
 
 
 def shared_out(n_rows: AnyArray, n_owners: int) -> list[int]:

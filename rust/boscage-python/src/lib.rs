@@ -39,6 +39,8 @@ model_classes! {
     BayesianTreeRegressor: bayes::regressor::BayesianTreeRegressor;
     BartClassifier: bart::classifier::BartClassifier;
     BartRegressor: bart::regressor::BartRegressor;
+    FrozenClassifier: mondrian::frozen::FrozenClassifier;
+    FrozenRegressor: mondrian::frozen::FrozenRegressor;
 }
 
 /// The compiled core of boscage.
@@ -49,6 +51,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mondrian::cells::CellPlan>()?;
     module.add_class::<mondrian::cells::ClassifierCells>()?;
     module.add_class::<mondrian::cells::RegressorCells>()?;
+    module.add_class::<mondrian::frozen::ClassifierFreezer>()?;
+    module.add_class::<mondrian::frozen::RegressorFreezer>()?;
     module.add_class::<bart::settings::BartSettings>()?;
     module.add_class::<bayes::settings::SmcSettings>()?;
     module.add_class::<bayes::settings::McmcSettings>()?;

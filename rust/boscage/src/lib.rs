@@ -41,10 +41,11 @@ pub use explain::{Contributions, LeafTree};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, Categories, CellCount, CellPlan, CellShare,
-    ClassPosterior, ClassificationSettings, ClassifierCells, CoarsePrior, Component, Domain, ExportedTree,
-    ExtraTreesRates, FeatureMap, HyperparameterRule, Hyperparameters, JointKernel, MAX_KNOTS, MAX_LEVEL,
-    MAX_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise,
-    Posterior, Predictive, Rates, RegressionSettings, RegressorCells, RowExtent, Substitute, SubstituteTerm,
+    ClassPosterior, ClassificationSettings, ClassifierCells, ClassifierFreezer, CoarsePrior, Component,
+    Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier, FrozenForest,
+    FrozenRegressor, HyperparameterRule, Hyperparameters, JointKernel, MAX_KNOTS, MAX_LEVEL, MAX_LIMIT_ROWS,
+    MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
+    Rates, RegressionSettings, RegressorCells, RegressorFreezer, RowExtent, Substitute, SubstituteTerm,
     TargetKind, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

@@ -5,6 +5,7 @@ first for the features' ranges, their categories and the kind of labels, so that
 one that a single `fit` on all rows gives and a bad value is found before any training; then chunk
 by chunk into the model. A stream, such as standard input, can be read only once, so its first chunk
 sets the ranges, the categories and the kind of labels. The other models need all rows at once.
+With ``--memory-limit`` a forest without rows is grown in passes over the table (`_cli.passes`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from boscage._cli import estimators, models
+from boscage._cli import estimators, models, passes
 from boscage._cli.arguments import MAX_CLASSES
-from boscage._cli.errors import UserError, blaming
+from boscage._cli.errors import UserError, blaming, refusing
 from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION
 from boscage._cli.notes import Kind, Notes
 from boscage._cli.outputs import require_writable
@@ -128,6 +129,8 @@ def run(args: argparse.Namespace) -> None:
     if args.task != "auto":
         estimators.check_task(args.model, args.task, given, weighs=args.weight is not None)
     is_online = MODELS[args.model].learns_online
+    if args.memory_limit is not None:
+        passes.check_options(args, given)
     if args.id_column is not None and not is_online:
         raise UserError(
             f"--id-column: --model {args.model} forgets no rows; to leave the column out, give"
@@ -145,6 +148,8 @@ def run(args: argparse.Namespace) -> None:
     survey = Survey(features, args.target, categories)
     survey.add(first)
     learn = _learn_by_chunks if is_online else _learn_at_once
+    if args.memory_limit is not None:
+        learn = _learn_in_passes
     model, plan = learn(args, given, source, survey, chain([first], chunks))
     notes = Notes(args.target, plan.kind.name.lower(), args.id_column, args.weight)
     models.save(model, output, notes)
@@ -233,6 +238,25 @@ def _learn_at_once(
     with blaming(f"{source.name}: rows 1 to {survey.n_rows}"), estimators.naming_options():
         model.fit(X, y, **weights)
     return model.set_params(verbose=0), plan
+
+
+def _learn_in_passes(
+    args: argparse.Namespace,
+    given: estimators.Parameters,
+    source: Source,
+    survey: Survey,
+    chunks: Iterable[Chunk],
+) -> tuple[models.Model, Plan]:
+    passes.check_table(source, survey.categories.columns)
+    with progress("reading", source.n_rows) as bar:
+        bar.update(survey.n_rows)
+        for chunk in islice(chunks, 1, None):
+            survey.add(chunk)
+            bar.update(len(chunk))
+    plan = Plan.of(args, given, survey)
+    rows = passes.TableRows(source, survey.features, args.target, plan.kind)
+    with estimators.naming_options(), refusing():
+        return passes.fit(args.memory_limit, plan.task, plan.settings, rows), plan
 
 
 def _others(args: argparse.Namespace) -> list[str]:

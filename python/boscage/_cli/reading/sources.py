@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from boscage._cli.errors import UserError
+from boscage._cli.errors import UserError, refusing
 from boscage._cli.outputs import is_special
-from boscage._cli.reading import folders, formats
+from boscage._cli.reading import formats
 from boscage._cli.reading.quotes import Quotes
 from boscage._cli.reading.tables import Chunk
+from boscage._input.parquet_files import parquet_files, rows_and_schema
 
 STDIN = "-"
 #: Bytes that the CSV reader takes at a time, which no row may exceed; it reads some thirty ahead.
@@ -56,7 +57,8 @@ class Source:
         self.path = path
         self.name = "standard input" if path == STDIN else path
         is_folder = os.path.isdir(path)
-        self._parquet = folders.parquet_files(path) if is_folder else [path]
+        with refusing():
+            self._parquet = parquet_files(path) if is_folder else [path]
         self.can_reread = is_folder or (path != STDIN and not is_special(path))
         self.n_rows: int | None = None
         self._delimiter = delimiter or ("\t" if ".tsv" in Path(path).suffixes else ",")
@@ -123,7 +125,8 @@ class Source:
         return UserError(f"{self.name}: {error}")
 
     def _parquet_columns(self) -> list[str]:
-        self.n_rows, schema = folders.rows_and_schema(self._parquet)
+        with refusing():
+            self.n_rows, schema = rows_and_schema(self._parquet)
         return list(schema.names)
 
     def _open_csv(self) -> IO[bytes]:
@@ -165,6 +168,11 @@ class Source:
 
     def _unclosed(self, line: int) -> UserError:
         return UserError(f'{self.name}: line {line}: a quote (") opens here and is not closed')
+
+    @property
+    def files(self) -> list[str]:
+        """The files that hold the table."""
+        return list(self._parquet)
 
     def require(self, *names: str, why: str) -> None:
         """Refuse a table that lacks one of these columns."""

@@ -20,6 +20,16 @@ pub(crate) struct CellPlan {
     plan: boscage::CellPlan,
 }
 
+impl CellPlan {
+    pub(crate) fn of(plan: boscage::CellPlan) -> Self {
+        Self { plan }
+    }
+
+    pub(crate) fn plan(&self) -> &boscage::CellPlan {
+        &self.plan
+    }
+}
+
 /// Numbers of rows, least targets and greatest targets, by cell.
 type CountArrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
@@ -148,6 +158,19 @@ impl CellPlan {
         let rows = X.rows()?;
         let by_owner = gate::run(py, n_threads, None, |run| self.plan.rows_by_owner(rows, n_owners, run))?;
         Ok(by_owner.into_iter().map(|rows| vector(py, rows)).collect())
+    }
+
+    /// The rows that an owner holds in some tree.
+    #[pyo3(signature = (X, owner, *, n_threads=1))]
+    fn rows_of<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'_>,
+        owner: u32,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let rows = X.rows()?;
+        Ok(vector(py, gate::run(py, n_threads, None, |run| self.plan.rows_of(rows, owner, run))?))
     }
 
     /// The hashes of all trees, given those of all cells, one after the other.

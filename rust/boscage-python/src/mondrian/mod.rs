@@ -5,5 +5,6 @@ pub(crate) mod cells;
 pub(crate) mod classifier;
 pub(crate) mod extra_trees;
 pub(crate) mod feature_rates;
+pub(crate) mod frozen;
 pub(crate) mod missing;
 pub(crate) mod regressor;

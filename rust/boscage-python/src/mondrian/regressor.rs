@@ -55,9 +55,12 @@ impl MondrianRegressor {
 }
 
 /// Mixtures with different numbers of components, as four arrays: offsets, weights, means, variances.
-type MixtureArrays<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
+pub(crate) type MixtureArrays<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
 
-fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) -> MixtureArrays<'_> {
+pub(crate) fn mixture(
+    py: Python<'_>,
+    (offsets, components): (Vec<usize>, Vec<Component>),
+) -> MixtureArrays<'_> {
     let numbers = |number: fn(&Component) -> f64| vector(py, components.iter().map(number).collect());
     (
         vector(py, offsets.into_iter().map(|offset| offset as i64).collect()),
@@ -67,7 +70,7 @@ fn mixture(py: Python<'_>, (offsets, components): (Vec<usize>, Vec<Component>)) 
     )
 }
 
-fn dictionary<'py>(
+pub(crate) fn dictionary<'py>(
     py: Python<'py>,
     hyper: &Hyperparameters,
     trend_variance: Option<f64>,

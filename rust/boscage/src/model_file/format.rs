@@ -41,8 +41,10 @@ pub(crate) const ROW_WEIGHTS: u32 = 12;
 pub(crate) const JOINT_KERNEL: u32 = 13;
 /// Version 13, with a classifier's joint kernel after its posterior.
 pub(crate) const CLASS_KERNEL: u32 = 14;
+/// Forests without rows.
+pub(crate) const FROZEN: u32 = 15;
 /// The newest version.
-pub(crate) const NEWEST: u32 = CLASS_KERNEL;
+pub(crate) const NEWEST: u32 = FROZEN;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

@@ -3,7 +3,7 @@
 //! A Mondrian forest is a function of its seed, settings and rows, so its file holds only these, and loading
 //! draws the same trees again, bit for bit. A manipulated file therefore cannot hold trees that are
 //! inconsistent with their rows. Bayesian trees and BART do not keep rows: their files hold the trees, which
-//! are checked on reading. A file of BART also holds the final state of each chain, which is checked against
+//! are checked on reading. So do files of forests without rows, but for the cuts, which are drawn again. A file of BART also holds the final state of each chain, which is checked against
 //! the rows when chains are continued.
 //!
 //! | bytes | field | what |
@@ -20,6 +20,7 @@
 mod bart;
 mod bayes;
 mod format;
+mod frozen;
 mod mondrian;
 mod save;
 #[cfg(test)]
@@ -37,6 +38,8 @@ use crate::bayes::posterior::regressor::BayesianTreeRegressor;
 use crate::control::Run;
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::frozen::FrozenClassifier;
+use crate::mondrian::regression::frozen::FrozenRegressor;
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use format::{NEWEST, Reader, Writer};
 
@@ -176,6 +179,10 @@ model_kinds! {
         (bart::read_classifier, bart::write_classifier, |model| bart::version(&model.posterior));
     6 BartRegressor "bart_regressor" "BART regressor"
         (bart::read_regressor, bart::write_regressor, |model| bart::version(&model.posterior));
+    7 FrozenClassifier "frozen_classifier" "Mondrian forest classifier without rows"
+        (frozen::read_classifier, frozen::write_classifier, |_| format::FROZEN);
+    8 FrozenRegressor "frozen_regressor" "Mondrian forest regressor without rows"
+        (frozen::read_regressor, frozen::write_regressor, |_| format::FROZEN);
 }
 
 /// The kind of model according to the first bytes. The rest may still be invalid.

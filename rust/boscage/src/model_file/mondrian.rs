@@ -239,14 +239,37 @@ fn read_optional(reader: &mut Reader<'_>, name: &'static str) -> Result<Option<f
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version: u32, annotation: &str) {
-    let settings = &forest.settings;
+    write_settings(writer, &forest.settings);
+    writer.text(annotation);
+    write_domain(writer, &forest.domain, version);
+    writer.u64(forest.row_index.next_id());
+    let rows: Vec<u32> = forest.row_index.rows().collect();
+    writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
+    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
+    // The forest may store wider values than it needs, if rows with such values have been removed.
+    let narrow = values().all(|value| f32::exact(value).is_some());
+    writer.u8(if narrow { 4 } else { 8 });
+    for value in values() {
+        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
+    }
+    let weights = forest.weights_by_arrival();
+    if version >= JOINT_KERNEL {
+        writer.u8(u8::from(weights.is_some()));
+    }
+    for weight in weights.into_iter().flatten() {
+        writer.f64(weight);
+    }
+}
+
+pub(super) fn write_settings(writer: &mut Writer, settings: &MondrianSettings) {
     writer.u64(settings.n_estimators as u64);
     writer.f64(settings.lifetime);
     writer.u64(settings.min_samples_split as u64);
     writer.u8(settings.predictive as u8);
     writer.u64(settings.seed);
-    writer.text(annotation);
-    let domain = &forest.domain;
+}
+
+pub(super) fn write_domain(writer: &mut Writer, domain: &Domain, version: u32) {
     for values in [domain.low(), domain.high(), domain.weights()] {
         writer.list(values, |writer, value| writer.f64(*value));
     }
@@ -276,23 +299,6 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
             writer.list(categories.places(), |writer, place| writer.f64(*place));
             writer.f64(categories.missing());
         });
-    }
-    writer.u64(forest.row_index.next_id());
-    let rows: Vec<u32> = forest.row_index.rows().collect();
-    writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
-    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
-    // The forest may store wider values than it needs, if rows with such values have been removed.
-    let narrow = values().all(|value| f32::exact(value).is_some());
-    writer.u8(if narrow { 4 } else { 8 });
-    for value in values() {
-        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
-    }
-    let weights = forest.weights_by_arrival();
-    if version >= JOINT_KERNEL {
-        writer.u8(u8::from(weights.is_some()));
-    }
-    for weight in weights.into_iter().flatten() {
-        writer.f64(weight);
     }
 }
 
@@ -391,7 +397,7 @@ fn read_row_weights(reader: &mut Reader<'_>, n_rows: usize) -> Result<Option<Vec
     Ok(Some(weights))
 }
 
-fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings> {
+pub(super) fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings> {
     Ok(MondrianSettings {
         n_estimators: reader.size("n_estimators")?,
         lifetime: reader.f64("lifetime")?,
@@ -402,7 +408,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings> {
     })
 }
 
-fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
+pub(super) fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
     let low = reader.f64s("low")?;
     let low_at = reader.last();
     let high = reader.f64s("high")?;

@@ -12,11 +12,15 @@ use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc::settings::SmcSettings;
 use crate::data::Rows;
 use crate::data::labels::Label;
+use crate::mondrian::cells::plan::{CellPlan, RowExtent};
+use crate::mondrian::classification::frozen::ClassifierFreezer;
 use crate::mondrian::classification::settings::ClassificationSettings;
 use crate::mondrian::forest::Batch;
-use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::process::feature_map::FeatureMap;
+use crate::mondrian::regression::frozen::RegressorFreezer;
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::settings::RegressionSettings;
 
 const X: [f64; 4] = [0.0, 1.0, 2.0, 3.0];
@@ -64,7 +68,55 @@ fn files() -> Vec<Vec<u8>> {
         BayesianTreeRegressor::fit(&prior, leaf, &mcmc, rows, &Y, &run).unwrap().to_bytes(),
         BartClassifier::fit(&bart, rows, &two, &run).unwrap().to_bytes(),
         BartRegressor::fit(&bart, rows, &Y, &run).unwrap().to_bytes(),
+        frozen_classifier().to_bytes(),
+        frozen_regressor().to_bytes(),
     ]
+}
+
+/// The plan of one tree with one cell, and without cuts.
+fn plan(rows: Rows<'_>) -> CellPlan {
+    let map = FeatureMap::new(vec![0.0, 1.0, 3.0], vec![0.0, 0.9, 1.0]).unwrap();
+    let domain = Domain::of_rows(rows, None).unwrap().with_maps(vec![map]).unwrap();
+    let realised =
+        MondrianSettings { n_estimators: 1, predictive: Predictive::Realised, ..MondrianSettings::default() };
+    let extent = RowExtent::of(&domain, rows).unwrap();
+    CellPlan::new(realised, domain, extent).unwrap()
+}
+
+fn frozen_classifier() -> FrozenClassifier {
+    let (rows, run) = (Rows::from_f64(&X, 1).unwrap(), Run::default());
+    let labels = [Label::Int(7), Label::Text("no".into())];
+    let mut freezer = ClassifierFreezer::new(plan(rows), 10.0, &labels, &[1, 3]).unwrap();
+    freezer.grow(freezer.next_cells(1).unwrap(), rows, &[1, 1, 0, 1], &run).unwrap();
+    freezer.finish(&run).unwrap()
+}
+
+fn frozen_regressor() -> FrozenRegressor {
+    let (rows, run) = (Rows::from_f64(&X, 1).unwrap(), Run::default());
+    let hyper = Hyperparameters {
+        mu: 0.5,
+        gamma1: 1.0,
+        gamma2: 2.0,
+        noise_variance: 0.1,
+        delay: 0.0,
+        coarse: CoarsePrior::NONE,
+    };
+    let mut freezer = RegressorFreezer::new(plan(rows), hyper).unwrap();
+    freezer.grow(freezer.next_cells(1).unwrap(), rows, &Y, &run).unwrap();
+    freezer.finish(&run).unwrap()
+}
+
+#[test]
+fn forests_without_rows_predict_as_before_they_were_saved() {
+    let (rows, run) = (Rows::from_f64(&[-1.0, 0.3, 1.7, 9.0], 1).unwrap(), Run::default());
+    let classifier = frozen_classifier();
+    let again = FrozenClassifier::from_bytes(&classifier.to_bytes_annotated("a note"), &run).unwrap();
+    assert_eq!(again.predict_proba(rows, &run).unwrap(), classifier.predict_proba(rows, &run).unwrap());
+    assert_eq!((again.classes(), again.annotation(), again.n_rows()), (classifier.classes(), "a note", 4));
+    let regressor = frozen_regressor();
+    let again = FrozenRegressor::from_bytes(&regressor.to_bytes(), &run).unwrap();
+    assert_eq!(again.predict(rows, &run).unwrap(), regressor.predict(rows, &run).unwrap());
+    assert_eq!(again.hyperparameters(), regressor.hyperparameters());
 }
 
 /// Replaces some bytes, and recomputes the checksum.
@@ -89,6 +141,8 @@ fn fields(file: &[u8]) -> Vec<(String, usize)> {
             ModelKind::BayesianTreeRegressor => bayes::read_regressor(reader, &run).map(drop),
             ModelKind::BartClassifier => bart::read_classifier(reader, &run).map(drop),
             ModelKind::BartRegressor => bart::read_regressor(reader, &run).map(drop),
+            ModelKind::FrozenClassifier => frozen::read_classifier(reader, &run).map(drop),
+            ModelKind::FrozenRegressor => frozen::read_regressor(reader, &run).map(drop),
         }?;
         fields.clone_from(&reader.fields);
         Ok(())
@@ -259,7 +313,7 @@ fn headers_and_checksums_are_checked_first() {
     assert_eq!(about(&later), expected);
     assert_eq!(
         about(&changed(file, 12, &[77])),
-        "byte 12, kind: expected the number of a kind of model, 1 to 6, found 77"
+        "byte 12, kind: expected the number of a kind of model, 1 to 8, found 77"
     );
     for damaged in [&file[..file.len() - 1], &file[..40], &[&file[..], b"more"].concat()] {
         let (byte, path, what) = parts(&about(damaged))

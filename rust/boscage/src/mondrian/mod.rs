@@ -9,6 +9,7 @@
 //! - `explain` divides predictions among features.
 //! - `model` is what forests with any posterior have in common.
 //! - `cells` grows a forest whose rows are shared out by cell.
+//! - `frozen` has forests without rows, which are grown from more rows than memory holds.
 //! - `classification` and `regression` are posteriors at nodes.
 //! - `feature_rates` learns the rates of the process from targets.
 //!
@@ -19,6 +20,7 @@ pub(crate) mod classification;
 pub(crate) mod explain;
 pub(crate) mod feature_rates;
 pub(crate) mod forest;
+pub(crate) mod frozen;
 pub(crate) mod joint;
 pub(crate) mod model;
 pub(crate) mod prediction;
@@ -32,6 +34,7 @@ pub use cells::share::CellShare;
 pub use classification::calibration::CalibrationLink;
 pub use classification::cell_votes::ClassifierCells;
 pub use classification::classifier::MondrianClassifier;
+pub use classification::frozen::{ClassifierFreezer, FrozenClassifier};
 pub use classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
@@ -39,6 +42,8 @@ pub use forest::Batch;
 pub use forest::export::ExportedTree;
 pub use forest::rows_by_contents::first_by_contents;
 pub use forest::settings::{MondrianSettings, Predictive};
+pub use frozen::forest::FrozenForest;
+pub use frozen::freezer::Freezer;
 pub use joint::kernel::{JointKernel, MAX_LIMIT_ROWS};
 pub use model::MondrianForest;
 pub use process::categories::Categories;
@@ -46,6 +51,7 @@ pub use process::domain::{Domain, MAX_LEVEL};
 pub use process::feature_map::{FeatureMap, MAX_KNOTS};
 pub use process::substitute::{Substitute, SubstituteTerm};
 pub use regression::cell_components::RegressorCells;
+pub use regression::frozen::{FrozenRegressor, RegressorFreezer};
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::regressor::MondrianRegressor;

@@ -21,7 +21,7 @@ pub(crate) mod plan;
 pub(crate) mod share;
 pub(crate) mod statistics;
 pub(crate) mod summary;
-mod top;
+pub(crate) mod top;
 
 #[cfg(test)]
 mod tests;

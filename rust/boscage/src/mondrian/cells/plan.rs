@@ -51,13 +51,13 @@ impl RowExtent {
 /// Lists over all cells go from the first tree's on, and through each tree's from left to right.
 #[derive(Debug, Clone)]
 pub struct CellPlan {
-    pub(super) settings: MondrianSettings,
-    pub(super) domain: Domain,
-    pub(super) extent: RowExtent,
-    pub(super) tops: Vec<Top>,
+    pub(crate) settings: MondrianSettings,
+    pub(crate) domain: Domain,
+    pub(crate) extent: RowExtent,
+    pub(crate) tops: Vec<Top>,
     /// The place of each tree's first cell in lists over all cells.
-    pub(super) first: Vec<usize>,
-    pub(super) owners: Vec<u32>,
+    pub(crate) first: Vec<usize>,
+    pub(crate) owners: Vec<u32>,
 }
 
 impl CellPlan {
@@ -145,7 +145,7 @@ impl CellPlan {
     /// A number of targets other than that of the rows; rows that are not of the domain; an interrupt.
     pub fn count(&self, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Vec<CellCount>> {
         check_length("targets", targets.len(), rows.n_rows())?;
-        let cells = self.cells_of(rows, run)?;
+        let cells = self.cells_of_all(rows, run)?;
         let mut counts = vec![CellCount::NONE; self.n_cells()];
         for (tree, cells) in cells.into_iter().enumerate() {
             for (cell, &target) in cells.into_iter().zip(targets) {
@@ -230,9 +230,23 @@ impl CellPlan {
         Ok(by_owner)
     }
 
+    /// The rows (by their places, in order) that an owner holds in some tree.
+    ///
+    /// # Errors
+    /// Rows that are not of the domain; an interrupt.
+    pub fn rows_of(&self, rows: Rows<'_>, owner: u32, run: &Run<'_>) -> Result<Vec<u32>> {
+        let owners = |tree: usize| &self.owners[self.first[tree]..self.first[tree + 1]];
+        let trees: Vec<usize> = (0..self.tops.len()).filter(|&tree| owners(tree).contains(&owner)).collect();
+        let cells = self.cells_of(rows, &trees, run)?;
+        let is_own = |row: usize| {
+            trees.iter().zip(&cells).any(|(&tree, cells)| owners(tree)[cells[row] as usize] == owner)
+        };
+        Ok((0..rows.n_rows()).filter(|&row| is_own(row)).map(|row| row as u32).collect())
+    }
+
     /// By tree, the owner of every row.
     pub(crate) fn owners_of(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
-        let mut owners = self.cells_of(rows, run)?;
+        let mut owners = self.cells_of_all(rows, run)?;
         for (tree, cells) in owners.iter_mut().enumerate() {
             let of_cells = &self.owners[self.first[tree]..];
             for cell in cells {
@@ -243,19 +257,30 @@ impl CellPlan {
     }
 
     /// By tree, the cell of every row.
-    fn cells_of(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
+    fn cells_of_all(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
+        let trees: Vec<usize> = (0..self.tops.len()).collect();
+        self.cells_of(rows, &trees, run)
+    }
+
+    /// By tree of some, the cell of every row.
+    fn cells_of(&self, rows: Rows<'_>, trees: &[usize], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
         with_coordinates(&self.domain, rows, |coordinates| match coordinates.to_exact::<f32>() {
-            Some(values) => self.cells_of_values(&values, run),
+            Some(values) => self.cells_of_values(&values, trees, run),
             None => {
                 let values = coordinates.to_exact::<f64>().expect("f64 holds every value");
-                self.cells_of_values(&values, run)
+                self.cells_of_values(&values, trees, run)
             }
         })
     }
 
-    fn cells_of_values<S: Scalar>(&self, values: &[S], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
+    fn cells_of_values<S: Scalar>(
+        &self,
+        values: &[S],
+        trees: &[usize],
+        run: &Run<'_>,
+    ) -> Result<Vec<Vec<u32>>> {
         let rows = values.chunks_exact(self.domain.n_features());
-        run.map(self.tops.len(), |tree| Ok(rows.clone().map(|x| self.tops[tree].cell_of(x)).collect()))
+        run.map(trees.len(), |i| Ok(rows.clone().map(|x| self.tops[trees[i]].cell_of(x)).collect()))
     }
 
     /// The hashes of all trees, given those of the subtrees of all cells.
@@ -277,11 +302,13 @@ impl CellPlan {
         Self::of_steps(self.settings.clone(), self.domain.clone(), self.extent, steps, owners)
     }
 
-    fn cell(&self) -> Cell<'_> {
+    /// A cell in which the cuts of any tree can be drawn.
+    pub(crate) fn cell(&self) -> Cell<'_> {
         Cell::root(&self.domain, self.extent.level, self.key(0))
     }
 
-    fn key(&self, tree: usize) -> Key {
+    /// A tree's key.
+    pub(crate) fn key(&self, tree: usize) -> Key {
         Key::of_tree(self.settings.seed, tree as u64)
     }
 }

@@ -27,7 +27,7 @@ pub struct CellShare<P: NodePosterior> {
     pub(crate) owner: u32,
     pub(crate) model: MondrianForest<P>,
     /// By tree, the roots of the subtrees of its own cells, in order.
-    roots: Vec<Vec<NodeId>>,
+    pub(crate) roots: Vec<Vec<NodeId>>,
     stage: Stage,
 }
 
@@ -320,6 +320,9 @@ impl<P: Statistics> Grower<'_, P> {
         let Self { plan, owner, forest } = *self;
         let top = &plan.tops[i];
         let owners = &plan.owners[plan.first[i]..plan.first[i + 1]];
+        if !owners.contains(&owner) {
+            return Ok(Vec::new());
+        }
         let mut rows: Vec<Vec<RowId>> = vec![Vec::new(); top.n_cells()];
         for row in forest.row_index.rows() {
             let cell = top.cell_of(table.row(row)) as usize;

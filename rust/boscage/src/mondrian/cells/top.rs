@@ -137,7 +137,7 @@ impl Top {
         }
     }
 
-    pub(super) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         self.nodes.iter().map(|node| node.step)
     }
 

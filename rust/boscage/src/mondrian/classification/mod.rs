@@ -16,6 +16,7 @@
 //! - `uncertainty` divides the entropy of a prediction by its source, and `contributions` divides the
 //!   prediction by feature.
 //! - `class_table` names the classes.
+//! - `frozen` has classifiers without rows.
 //! - `votes` has predictions by a forest whose trees are shared out over several workers.
 //! - `cell_votes` has those by a forest whose cells are shared out: lists of what is added, tree after tree.
 
@@ -25,6 +26,7 @@ pub(crate) mod class_counts;
 mod class_table;
 pub(crate) mod classifier;
 mod contributions;
+pub(crate) mod frozen;
 mod joint;
 pub(crate) mod kneser_ney;
 mod left_out;

@@ -70,7 +70,7 @@ impl ClassificationSettings {
     }
 }
 
-pub(super) fn check_discount(discount: f64) -> Result<()> {
+pub(crate) fn check_discount(discount: f64) -> Result<()> {
     if discount > 0.0 && discount.is_finite() {
         return Ok(());
     }

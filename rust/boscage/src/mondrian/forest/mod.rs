@@ -93,15 +93,24 @@ impl<P: Statistics> Forest<P> {
     ) -> Result<Self> {
         settings.check()?;
         check_n_ranges(domain.n_features(), batch.rows)?;
-        let features = domain.maps().map(|_| RowValues::F32(Vec::new()));
-        let storage = Lazy::new(AnyStorage::default());
-        let row_index = RowIndex::default();
-        let by_contents = OnceLock::new();
-        let (none, weights) = (Vec::new(), None);
-        let mut forest =
-            Self { settings, domain, targets: none, weights, row_index, storage, features, by_contents };
+        let mut forest = Self::without_rows(settings, domain, AnyStorage::default());
+        forest.features = forest.domain.maps().map(|_| RowValues::F32(Vec::new()));
         forest.insert(batch, || targets.to_vec())?;
         Ok(forest)
+    }
+
+    /// A forest of trees whose leaves do not keep their rows.
+    pub(crate) fn without_rows(settings: MondrianSettings, domain: Domain, storage: AnyStorage<P>) -> Self {
+        Self {
+            settings,
+            domain,
+            targets: Vec::new(),
+            weights: None,
+            row_index: RowIndex::default(),
+            storage: Lazy::new(storage),
+            features: None,
+            by_contents: OnceLock::new(),
+        }
     }
 
     /// Number of rows.

@@ -6,7 +6,7 @@ use crate::data::{Rows, Scalar};
 use crate::error::Result;
 
 /// Values row after row, in the narrowest type that holds every one of them exactly.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum RowValues {
     F32(Vec<f32>),
     F64(Vec<f64>),
@@ -40,6 +40,22 @@ impl RowValues {
         match self {
             Self::F32(values) => row_of(values, row, n_features),
             Self::F64(values) => row_of(values, row, n_features),
+        }
+    }
+
+    /// Appends values, which the table's type must hold exactly.
+    pub(crate) fn extend<S: Scalar>(&mut self, values: impl Iterator<Item = S>) {
+        match self {
+            Self::F32(own) => own.extend(values.map(f32::of)),
+            Self::F64(own) => own.extend(values.map(f64::of)),
+        }
+    }
+
+    /// All values, one after the other.
+    pub(crate) fn iter(&self) -> Box<dyn Iterator<Item = f64> + '_> {
+        match self {
+            Self::F32(own) => Box::new(own.iter().map(|&value| f64::from(value))),
+            Self::F64(own) => Box::new(own.iter().copied()),
         }
     }
 

@@ -76,8 +76,9 @@ impl CellPosterior for Regression {
 }
 
 impl Regression {
-    fn given(&self) -> Hyperparameters {
-        self.settings.hyperparameters.expect("owners of cells have checked that hyperparameters are given")
+    /// The hyperparameters, which must be given.
+    pub(crate) fn given(&self) -> Hyperparameters {
+        self.settings.hyperparameters.expect("it was checked that hyperparameters are given")
     }
 }
 

@@ -14,10 +14,12 @@
 //!   mean.
 //! - `share` has predictions by a forest whose trees are shared out over several workers, and
 //!   `cell_components` those by a forest whose cells are.
+//! - `frozen` has regressors without rows.
 //! - `uncertainty` divides a predictive variance by its source, and `contributions` a mean by feature.
 
 pub(crate) mod cell_components;
 mod contributions;
+pub(crate) mod frozen;
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;
 pub(crate) mod joint;

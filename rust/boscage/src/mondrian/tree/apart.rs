@@ -2,7 +2,7 @@
 //!
 //! What lies below a cell depends on the cell and on its own rows (see `docs/keyed-mondrian.md`), so that subtrees can be
 //! drawn by whoever holds these rows. A *stub* stands for a subtree that is elsewhere: a leaf with the number of rows, the
-//! box and the statistics of the subtree's root, and no rows.
+//! box and the statistics of the subtree's root, and no rows. A tree all of whose leaves are stubs has no rows at all.
 
 use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
@@ -20,6 +20,41 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         stub
     }
 
+    /// A split below skipped cuts, whose children are still to be set.
+    pub(crate) fn add_split_apart(&mut self, link: NodeLink, cut: Cut, skips: &[SkippedCut]) -> NodeId {
+        let run = self.arena.skips.append(skips);
+        let split = self.arena.add_split(cut, run, 0);
+        self.arena.set(link, Some(split));
+        split
+    }
+
+    /// A leaf below skipped cuts whose rows are not kept. Its statistics are still to be set.
+    pub(crate) fn add_leaf_apart(&mut self, link: NodeLink, n_rows: usize, skips: &[SkippedCut]) -> NodeId {
+        let run = self.arena.skips.append(skips);
+        let leaf = self.arena.add_stub(Some(run), n_rows);
+        self.arena.set(link, Some(leaf));
+        leaf
+    }
+
+    /// The same of a paused leaf, with the box of its rows.
+    pub(crate) fn add_paused_apart(
+        &mut self,
+        link: NodeLink,
+        n_rows: usize,
+        low: &[S],
+        high: &[S],
+    ) -> NodeId {
+        let leaf = self.add_stub(n_rows, true, low, high);
+        self.arena.set(link, Some(leaf));
+        leaf
+    }
+
+    /// Counts the rows of a split, and joins the statistics of its children.
+    pub(crate) fn complete_split(&mut self, split: NodeId) {
+        self.arena.count_rows(split);
+        self.join(split);
+    }
+
     /// The split of two subtrees.
     pub(crate) fn split_apart(
         &mut self,
@@ -30,8 +65,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         let split = self.arena.add_split(cut, SkippedRun::default(), 0);
         self.arena.set(NodeLink::Child { of: split, right: false }, Some(left));
         self.arena.set(NodeLink::Child { of: split, right: true }, Some(right));
-        self.arena.count_rows(split);
-        self.join(split);
+        self.complete_split(split);
         self.boxes.set(&self.arena, split, table);
         split
     }

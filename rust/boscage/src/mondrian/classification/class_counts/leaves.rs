@@ -162,7 +162,8 @@ impl LeafCounts {
         self.held[leaf.rank()] = held;
     }
 
-    fn set_counts(&mut self, leaf: NodeId, counts: Vec<(Class, u32)>) {
+    /// Sets what a leaf holds to numbers of rows by class, in order of class.
+    pub(super) fn set_counts(&mut self, leaf: NodeId, counts: Vec<(Class, u32)>) {
         if let [(class, _)] = counts[..] {
             return self.set_leaf_to(leaf, class);
         }

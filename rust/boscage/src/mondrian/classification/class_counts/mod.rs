@@ -74,6 +74,12 @@ impl ClassCounts {
         self.leaves.held(leaf)
     }
 
+    /// Sets what a leaf holds to numbers of rows by class, in order of class.
+    pub(crate) fn set_leaf_counts(&mut self, leaf: NodeId, counts: Vec<(Class, u32)>) {
+        self.leaves.set_counts(leaf, counts);
+        self.widen(self.held(leaf).last());
+    }
+
     /// One word of the classes of which a node has a whole table.
     pub(crate) fn tables(&self, node: NodeId, word: usize) -> u64 {
         if node.is_leaf() {

@@ -9,22 +9,25 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from boscage._cli.errors import UserError
-
 
 def parquet_files(folder: str) -> list[str]:
     """The Parquet files of a folder by name, in which numbers count by their value.
 
     Files that begin with a dot or an underscore are notes of the program that wrote the folder.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or folders beside them.
     """
     entries = sorted(path for path in Path(folder).iterdir() if path.name[0] not in "._")
     found = [path for path in entries if path.suffix in (".parquet", ".pq") and path.is_file()]
     if found and (inner := next((path for path in entries if path.is_dir()), None)) is not None:
-        raise UserError(
+        raise ValueError(
             f"{folder}: found the folder {inner.name!r} beside Parquet files, expected files alone"
         )
     if not found:
-        raise UserError(
+        raise ValueError(
             f"{folder}: found a folder without Parquet files (.parquet, .pq), expected a table"
         )
     return [str(path) for path in sorted(found, key=lambda path: _by_value(path.name))]
@@ -39,7 +42,13 @@ def _by_value(name: str) -> list[tuple[int, str]]:
 
 
 def rows_and_schema(files: Sequence[str]) -> tuple[int, pa.Schema]:
-    """The number of rows of all files together, and their schema, which must be the same."""
+    """The number of rows of all files together, and their schema.
+
+    Raises
+    ------
+    ValueError
+        If a file is damaged, or has other columns or types than the first.
+    """
     n_rows, first = 0, None
     for path in files:
         try:
@@ -47,16 +56,16 @@ def rows_and_schema(files: Sequence[str]) -> tuple[int, pa.Schema]:
                 n_rows += file.metadata.num_rows
                 schema = file.schema_arrow
         except (pa.ArrowException, OSError) as error:
-            raise UserError(f"{path}: the Parquet file is damaged or cut off ({error})") from error
+            raise ValueError(f"{path}: the Parquet file is damaged or cut off ({error})") from error
         first = schema if first is None else first
         if schema.names != first.names:
-            raise UserError(
+            raise ValueError(
                 f"{path}: found the columns {', '.join(schema.names)}, expected those of "
                 f"{files[0]}, which are {', '.join(first.names)}"
             )
         for name, found, expected in zip(schema.names, schema.types, first.types, strict=True):
             if found != expected:
-                raise UserError(
+                raise ValueError(
                     f"{path}: column {name!r} is of type {found}, expected {expected} as in "
                     f"{files[0]}"
                 )

@@ -1,0 +1,88 @@
+"""``boscage fit --memory-limit``: a forest without rows, grown in passes over a table."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from boscage import disk
+from boscage._cli.errors import UserError
+from boscage._cli.estimators import CLASSIFICATION, OPTIONS, Parameters
+from boscage._cli.models import Model
+from boscage._cli.notes import Kind
+from boscage._cli.reading import labels
+from boscage._cli.reading.sources import Source
+from boscage.disk._rows import Block, file_stamps
+
+#: The only values of options, which a forest without rows has anyway.
+_ONLY = {
+    "predictive": "realised",
+    "feature_weights": None,
+    "calibration": None,
+    "posterior": "kneser-ney",
+    "class_weight": None,
+}
+#: Options that it takes.
+_TAKEN = ("n_estimators", "lifetime", "min_samples_split", "feature_range", "discount")
+
+
+def check_options(args: argparse.Namespace, given: Parameters) -> None:
+    """Refuse what is not offered with a limit."""
+    if args.model != "mondrian":
+        raise UserError(f"--memory-limit is for --model mondrian, this is {args.model}")
+    for name, option in ((args.id_column, "--id-column"), (args.weight, "--weight")):
+        if name is not None:
+            raise UserError(f"{option}: --memory-limit keeps no rows, and takes all alike")
+    for name, value in given.items():
+        flag = OPTIONS[name][0].flag
+        if name in _ONLY and value != _ONLY[name]:
+            raise UserError(f"{flag} {value}: --memory-limit offers {_ONLY[name] or 'none'} alone")
+        if name not in (*_ONLY, *_TAKEN) or (name == "discount" and isinstance(value, str)):
+            raise UserError(f"{flag}: not offered with --memory-limit")
+
+
+def check_table(source: Source, categorical: Sequence[str]) -> None:
+    """Refuse tables that cannot be read again, or whose features are not all numbers."""
+    if not source.can_reread:
+        raise UserError(f"{source.name}: --memory-limit reads a table several times: give a file")
+    if categorical:
+        raise UserError(
+            f"{source.name}: column {categorical[0]!r} holds categories, which --memory-limit does "
+            "not take: leave it out by --drop"
+        )
+
+
+def fit(memory_limit: str, task: str, settings: Parameters, rows: TableRows) -> Model:
+    """The model of all rows of a table."""
+    if task != CLASSIFICATION:
+        raise UserError(
+            "--memory-limit is for classification, this is regression: its scales are not learned "
+            "in passes; give them to boscage.disk.MondrianForestRegressor in Python"
+        )
+    own = {name: value for name, value in settings.items() if name not in _ONLY}
+    model = disk.MondrianForestClassifier(memory_limit, **own, verbose=1)
+    return model._fit_source(rows).set_params(verbose=0)
+
+
+class TableRows:
+    """The rows of a table, block by block."""
+
+    def __init__(self, source: Source, features: list[str], target: str, kind: Kind) -> None:
+        self._source, self._target, self._kind = source, target, kind
+        self.feature_names = features
+        self.n_features = len(features)
+
+    def blocks(self, n_rows: int) -> Iterator[Block]:
+        """All rows, in blocks of at most so many."""
+        for chunk in self._source.chunks([*self.feature_names, self._target], n_rows):
+            X = np.empty((len(chunk), self.n_features))
+            for number, name in enumerate(self.feature_names):
+                X[:, number] = chunk.numbers(name).to_numpy(zero_copy_only=False)
+            yield Block(chunk.rows, X, labels.read(self._kind, chunk, self._target))
+
+    def stamp(self) -> Any:
+        """Sizes and times of the files."""
+        return file_stamps(self._source.files)

@@ -1,0 +1,269 @@
+"""Growing a forest without rows in passes over files.
+
+The first pass learns what a forest must know before its first cut. Some more count rows by cell,
+until the rows of each cell fit in a small part of the memory. Then cells are grown, in the order of
+the trees, as many at a time as there is room for: one pass collects their rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from boscage import _core, _validation
+from boscage._types import AnyArray, FloatArray, Progress
+from boscage.disk._memory import Costs, in_words
+from boscage.disk._rows import Block, RowSource
+from boscage.mondrian._cell_plans import Counts, first_plan, learned_of_range, summed
+from boscage.mondrian._growth import GrowthPlan
+
+_ROUNDS = 12
+"""Rows are counted at most so often: those of a cell that hardly differ are never parted."""
+_SPARE, _MORE_CUTS = 3, 4
+"""Cuts of the first count beyond those of cells of equal size, and how many more each time."""
+_PARTS = 16
+"""A cell is to take at most such a part of the memory."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a first pass finds."""
+
+    n_rows: int
+    labels: AnyArray
+    """The sorted labels; none of a regressor's."""
+    n_rows_of: AnyArray
+    """The number of rows of each label."""
+    low: FloatArray
+    high: FloatArray
+
+    def and_(self, other: Facts) -> Facts:
+        """Of the rows of both."""
+        labels, codes = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
+        counts = np.concatenate([self.n_rows_of, other.n_rows_of])
+        return Facts(
+            self.n_rows + other.n_rows,
+            labels,
+            np.bincount(codes, weights=counts, minlength=len(labels)).astype(np.uint64),
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+
+class Passes:
+    """Passes over rows that must not change, checked block by block."""
+
+    def __init__(self, estimator: Any, source: RowSource, costs: Costs, n_trees: int) -> None:
+        self._estimator, self._source = estimator, source
+        self._n_block = costs.block_rows(n_trees)
+        self._stamp = source.stamp()
+
+    def __iter__(self) -> Iterator[Block]:
+        self.check()
+        for block in self._source.blocks(self._n_block):
+            with _naming(block.name):
+                rows = _as_floats(block.X)
+                _validation.require_finite(rows, "X", self._source.feature_names)
+                target = self._estimator._check_target(block.y, len(rows))
+                if target.dtype.kind == "O":
+                    # Labels of text, which are compared much faster so.
+                    target = target.astype(str)
+            yield Block(block.name, rows, target)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse rows that have changed."""
+        if (stamp := self._source.stamp()) != self._stamp:
+            raise ValueError(
+                f"the rows have changed during the fit: {_difference(self._stamp, stamp)}"
+            )
+
+
+def _as_floats(X: AnyArray) -> AnyArray:
+    """Values as float32 or float64, row after row."""
+    dtype = np.float32 if X.dtype in (np.float16, np.float32) else np.float64
+    rows: AnyArray = np.require(X, dtype, ["C", "A"])
+    return rows
+
+
+def _difference(before: Any, now: Any) -> str:
+    changed = [str(new[0]) for old, new in zip(before, now, strict=True) if old != new]
+    return f"{changed[0]} is another file now"
+
+
+def find_facts(blocks: Passes, *, is_classifier: bool) -> Facts:
+    """What must be known of all rows."""
+    found, kind = None, ""
+    for block in blocks:
+        labels: AnyArray = block.y[:0]
+        n_rows_of: AnyArray = np.zeros(0, np.uint64)
+        if is_classifier:
+            labels, n_rows_of = np.unique(block.y, return_counts=True)
+            if kind and block.y.dtype.kind != kind:
+                raise TypeError(
+                    f"{block.name}: y is of type {block.y.dtype}, unlike in the rows before"
+                )
+            kind = block.y.dtype.kind
+        low, high = block.X.min(axis=0).astype(float), block.X.max(axis=0).astype(float)
+        own = Facts(len(block.X), labels, n_rows_of, low, high)
+        found = own if found is None else found.and_(own)
+    if found is None:
+        raise ValueError("X has no rows")
+    return found
+
+
+class Growth:
+    """A forest that is grown from rows on disk."""
+
+    def __init__(
+        self,
+        template: Any,
+        blocks: Passes,
+        facts: Facts,
+        costs: Costs,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
+        settings = template._settings()
+        self.learned: GrowthPlan = learned_of_range(template, facts.low, facts.high, settings, seed)
+        plan = first_plan(self.learned)
+        levels, singles = zip(*(self._extent(plan, block) for block in blocks), strict=True)
+        self._is_single = all(singles) and self.learned.maps is None
+        self._costs = Costs(costs.limit, costs.n_features, 4 if self._is_single else 8)
+        plan = first_plan(self.learned, (max(levels), all(singles)))
+        self._plan, self._n_rows_of_cells = self._with_cells(plan)
+
+    def _extent(self, plan: _core.CellPlan, block: Block) -> tuple[int, bool]:
+        """What a plan must know of rows."""
+        with _naming(block.name):
+            return plan.extent_of(block.X)
+
+    def _with_cells(self, plan: _core.CellPlan) -> tuple[_core.CellPlan, AnyArray]:
+        """The plan with cells of few rows, as far as these differ, and their numbers of rows."""
+        n_rows = self._facts.n_rows
+        most = self._most_rows()
+        depth = (
+            min(10, max(0, math.ceil(math.log2(n_rows / most)))) + _SPARE if n_rows > most else 0
+        )
+        plan = plan.refined(np.ones(plan.n_cells, bool), depth)
+        for left in reversed(range(_ROUNDS)):
+            plan, of_cells, may_be_cut = plan.condensed(self._counts(plan), most)
+            if left == 0 or not may_be_cut.any():
+                break
+            plan = plan.refined(may_be_cut, _MORE_CUTS)
+        return plan, of_cells
+
+    def _most_rows(self) -> int:
+        """The most rows of a cell that can be cut."""
+        cost = self._costs.row + self._costs.pair(1.0)
+        return max(256, int(self._costs.of_forest / _PARTS / cost))
+
+    def _counts(self, plan: _core.CellPlan) -> Counts:
+        total: Counts | None = None
+        for block in self._blocks:
+            targets = self._coded(block).astype(np.float64)
+            own = plan.count(block.X, targets, n_threads=self._n_threads)
+            total = own if total is None else summed([total, own])
+        assert total is not None
+        return total
+
+    def _coded(self, block: Block) -> AnyArray:
+        """The targets; those of a classifier as numbers of sorted labels."""
+        labels = self._facts.labels
+        if not len(labels):
+            return block.y
+        codes = np.searchsorted(labels, block.y)
+        if (labels[np.minimum(codes, len(labels) - 1)] != block.y).any():
+            raise ValueError(f"{block.name}: the rows have changed during the fit: a new label")
+        numbers: AnyArray = codes.astype(np.uint32)
+        return numbers
+
+    def new_freezer(self) -> Any:
+        """What takes groups of cells."""
+        settings = self.learned.settings
+        if len(self._facts.labels):
+            names = _validation.conform(self._facts.labels, [], "y")
+            return _core.ClassifierFreezer(
+                self._plan, names, self._facts.n_rows_of.tolist(), discount=settings["discount"]
+            )
+        given = ("mu", "gamma1", "gamma2", "noise_variance")
+        more = ("delay", "coarse_variance", "coarse_rate")
+        hyper = {name: settings[name] for name in (*given, *more) if name in settings}
+        return _core.RegressorFreezer(self._plan, **hyper)
+
+    def grow(self, report: Progress | None) -> Any:
+        """The forest."""
+        freezer, done, leaves = self.new_freezer(), 0, 1.0
+        sizes = self._n_rows_of_cells.astype(np.int64)
+        all_pairs, at = int(sizes.sum()), 0
+        while at < len(sizes):
+            n_cells = self._n_that_fit(freezer, sizes[at:], leaves)
+            part = freezer.next_cells(n_cells)
+            n_pairs = int(sizes[at : at + n_cells].sum())
+            X, y = self._collected(part, min(n_pairs, self._facts.n_rows))
+            before = freezer.n_leaves
+            freezer.grow(part, X, y, n_threads=self._n_threads)
+            del X, y
+            # Somewhat more than in any group so far, and at most one for each row.
+            own = min(1.0, 1.25 * (freezer.n_leaves - before) / n_pairs)
+            leaves = own if at == 0 else max(leaves, own)
+            at, done = at + n_cells, done + n_pairs
+            if report is not None:
+                report(done, all_pairs)
+        return freezer.finish(n_threads=self._n_threads)
+
+    def _n_that_fit(self, freezer: Any, sizes: AnyArray, leaves: float) -> int:
+        """The number of the next cells for which there is room."""
+        costs, n_trees = self._costs, self.learned.settings["n_estimators"]
+        if freezer.n_trees:
+            forecast = freezer.nbytes_of_trees / freezer.n_trees * n_trees
+            if forecast > costs.of_forest:
+                self._refuse(f"{n_trees} trees are going to take about {in_words(forecast)}")
+        room = costs.of_forest - freezer.nbytes - freezer.n_open_leaves * costs.leaf
+        pairs = np.cumsum(sizes)
+        needed = np.minimum(pairs, self._facts.n_rows) * costs.row + pairs * costs.pair(leaves)
+        n = int(np.searchsorted(needed, room, side="right"))
+        if n == 0:
+            self._refuse(
+                f"beside {in_words(freezer.nbytes)} of trees, a cell of {sizes[0]} rows takes "
+                f"about {in_words(needed[0])}"
+            )
+        return n
+
+    def _refuse(self, why: str) -> None:
+        raise MemoryError(
+            f"memory_limit of {in_words(self._costs.limit)} is too small: {why}; give more, or "
+            "take fewer trees or a greater min_samples_split"
+        )
+
+    def _collected(self, part: _core.CellPlan, n_most: int) -> tuple[AnyArray, AnyArray]:
+        """The rows of the next cells, and their targets."""
+        X = np.empty(
+            (n_most, self._costs.n_features), np.float32 if self._is_single else np.float64
+        )
+        y = np.empty(n_most, np.uint32 if len(self._facts.labels) else np.float64)
+        n = 0
+        for block in self._blocks:
+            own = part.rows_of(block.X, 0, n_threads=self._n_threads)
+            if n + len(own) > n_most:
+                raise ValueError("the rows have changed during the fit: a cell has more rows")
+            X[n : n + len(own)] = block.X[own]
+            y[n : n + len(own)] = self._coded(block)[own]
+            n += len(own)
+        return X[:n], y[:n]
+
+
+@contextmanager
+def _naming(block: str) -> Iterator[None]:
+    """Name the block in refusals of its rows."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise (error if text.startswith(block) else type(error)(f"{block}: {text}")) from error

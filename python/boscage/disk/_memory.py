@@ -1,0 +1,81 @@
+"""What growing takes of memory, and how much of it there is."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+_UNITS = {"": 1, "b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgtp", start=1)
+    for ending, base in (("b", 1000), ("", 1000), ("ib", 1024))
+}
+_LEAST = 32 << 20
+
+
+def check_limit(value: Any) -> int:
+    """``memory_limit`` in bytes."""
+    expected = "memory_limit must be a number of bytes, or a text such as '2GB' or '500MiB'"
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([a-z]*)\s*", value.lower())
+        if found is None or found[2] not in _UNITS:
+            raise ValueError(f"{expected}; found {value!r}")
+        value = int(float(found[1]) * _UNITS[found[2]])
+    elif isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{expected}; found {value!r}")
+    if value < _LEAST:
+        raise ValueError(f"memory_limit must be at least {in_words(_LEAST)}, found {value} bytes")
+    return int(value)
+
+
+def in_words(n_bytes: float) -> str:
+    """Bytes as a person reads them."""
+    units = ["bytes", "kB", "MB", "GB", "TB"]
+    power = min(int(math.log(max(n_bytes, 1), 1000)), len(units) - 1)
+    return f"{n_bytes / 1000**power:.3g} {units[power]}"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Bytes that growing takes, each somewhat more than measured."""
+
+    limit: int
+    n_features: int
+    width: int
+    """Bytes of a value."""
+
+    @property
+    def of_forest(self) -> int:
+        """What is left for a forest and the rows of a group: blocks of rows need the rest."""
+        return self.limit - self.limit // 8 - (8 << 20)
+
+    def block_rows(self, n_trees: int) -> int:
+        """The rows of a block, of which some copies are made, and whose cells are found."""
+        of_row = 32 * self.n_features + 4 * n_trees + 64
+        return max(256, min(1 << 16, self.limit // 16 // of_row))
+
+    @property
+    def row(self) -> int:
+        """A row of a group: as it is collected, in the forest's table, and in its transpose."""
+        return 3 * self.width * self.n_features + 64
+
+    def pair(self, leaves: float) -> float:
+        """A pair of a row of a group and a tree, where a row has so many leaves."""
+        return 64 + leaves * (self._grown_leaf + self._written_leaf + self.leaf)
+
+    @property
+    def leaf(self) -> float:
+        """A leaf of a tree that is made from what was written down, with its share of splits."""
+        return 300 + 2.5 * self.width * self.n_features
+
+    @property
+    def _written_leaf(self) -> float:
+        return 48 + 4 * self.width * self.n_features
+
+    @property
+    def _grown_leaf(self) -> float:
+        """Rows keep the bounds of few leaves; most are read off the rows."""
+        return 450

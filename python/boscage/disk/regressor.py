@@ -1,0 +1,169 @@
+"""Mondrian forests for regression from rows on disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boscage import _core, persistence
+from boscage._bases.prediction import DistributionalRegressor
+from boscage._types import FloatArray
+from boscage.disk._base import DiskForest
+from boscage.distributions import GaussianMixture
+from boscage.mondrian.regressor import MondrianForestRegressor as OneMachine
+
+
+@persistence.register(_core.FrozenRegressor)
+class MondrianForestRegressor(DistributionalRegressor, DiskForest):
+    """A Mondrian forest for regression, grown from rows on disk within a bound on memory.
+
+    It predicts what `boscage.MondrianForestRegressor` with ``predictive="realised"``,
+    ``posterior="exact"``, ``noise="global"`` and the same parameters does, bit for bit, whatever
+    the bound is. It keeps no rows: of each leaf it has mean and sum of squares of the targets and
+    the least box around the rows. So it learns no more, and forgets nothing.
+
+    Parameters
+    ----------
+    memory_limit : int or str
+        The most memory that `fit` takes beside what the process held before, in bytes or as a text
+        such as "2GB" (10^9 bytes each) or "500MiB". The trees must fit. A smaller bound takes more
+        passes over the files.
+    hyperparameters : dict
+        The scales of the hierarchy: ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and
+        perhaps ``delay``, ``coarse_variance`` and ``coarse_rate``, for example the
+        ``hyperparameters_`` of a forest from some of the rows.
+    n_estimators : int, default=100
+        Number of trees.
+    lifetime : float, default=inf
+        No cut comes at this time or later.
+    min_samples_split : int, default=2
+        A node of fewer rows is not split. Trees with large leaves take little memory.
+    feature_range : pair of array-like, default=None
+        The reference ranges, low and high, of all features. None takes the rows' own.
+    feature_weights : array-like of shape (n_features,), default=None
+        The rates of the features relative to each other, for example those that a forest from some
+        of the rows has learned. None means equal rates in units of the ranges.
+    random_state : int, RandomState, Generator or None, default=None
+        An integer gives the same forest each time, for any ``n_jobs`` and ``memory_limit``.
+    n_jobs : int, default=None
+        Number of threads; see the forest with rows.
+    verbose : int, default=0
+        If positive, show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    hyperparameters_ : dict
+        The scales of the hierarchy in use.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if the rows came from Parquet.
+    feature_range_ : tuple of two ndarray of shape (n_features_in_,)
+        The reference ranges in use.
+    feature_weights_ : ndarray of shape (n_features_in_,)
+        The rates of cuts in use.
+    n_rows_ : int
+        Number of training rows.
+    nbytes_ : int
+        Memory of the trees in bytes.
+
+    See Also
+    --------
+    boscage.MondrianForestRegressor : The forest with rows, which goes on to learn.
+    boscage.dask.MondrianForestRegressor : The same on several machines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import boscage
+    >>> from boscage.disk import MondrianForestRegressor
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> some = boscage.MondrianForestRegressor(10, posterior="exact", hyperparameters="heuristic")
+    >>> scales = some.fit(X[:100], X[:100, 0]).hyperparameters_
+    >>> forest = MondrianForestRegressor("64MB", hyperparameters=scales, n_estimators=10)
+    >>> mean, std = forest.fit(X, X[:, 0]).predict([[1.0, 0.0]], return_std=True)
+    >>> bool(abs(mean[0] - 1) < 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        memory_limit: int | str,
+        *,
+        hyperparameters: Mapping[str, float],
+        n_estimators: int = 100,
+        lifetime: float = math.inf,
+        min_samples_split: int = 2,
+        feature_range: tuple[ArrayLike, ArrayLike] | None = None,
+        feature_weights: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.memory_limit = memory_limit
+        self.hyperparameters = hyperparameters
+        self.n_estimators = n_estimators
+        self.lifetime = lifetime
+        self.min_samples_split = min_samples_split
+        self.feature_range = feature_range
+        self.feature_weights = feature_weights
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _template(self) -> OneMachine:
+        if not isinstance(self.hyperparameters, Mapping):
+            raise ValueError(
+                "hyperparameters must be a dictionary, since rules look at all rows in one place; "
+                f"found {self.hyperparameters!r}"
+            )
+        same = {name: getattr(self, name) for name in (*self._SAME, "hyperparameters")}
+        return OneMachine(
+            predictive="realised", posterior="exact", noise="global", trend=None, **same
+        )
+
+    @classmethod
+    def _own_params(cls, model: Any) -> dict[str, Any]:
+        return {"hyperparameters": model.hyperparameters()}
+
+    def _predict_mean(self, X: Any) -> FloatArray:
+        return self._predict_mean_and_std(X)[0]
+
+    def _predict_mean_and_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        model, rows, n_threads = self._query(X)
+        mean, variance = model.predict(rows, n_threads=n_threads)
+        return mean, np.sqrt(variance)
+
+    def predict_dist(self, X: Any) -> GaussianMixture:
+        """Predict the whole distribution of the target: a mixture over the trees (equation 6.5).
+
+        Parameters
+        ----------
+        X : array-like or table of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        GaussianMixture
+            One mixture per row; see the forest with rows.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `X` is refused.
+        KeyboardInterrupt
+            If interrupted. The model does not change.
+        """
+        model, rows, n_threads = self._query(X)
+        return GaussianMixture(*model.predict_dist(rows, n_threads=n_threads))
+
+    @property
+    def hyperparameters_(self) -> dict[str, float]:
+        """The scales of the hierarchy in use."""
+        return dict(self._require_model().hyperparameters())

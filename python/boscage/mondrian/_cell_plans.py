@@ -1,0 +1,49 @@
+"""What plans of cells are made from, before any row is given a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage import _core
+from boscage._types import FloatArray
+from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._growth import GrowthPlan, NewRows
+
+Counts: TypeAlias = tuple[NDArray[np.uint64], FloatArray, FloatArray]
+"""Numbers of rows, least and greatest targets, by cell."""
+
+
+def learned_of_range(
+    template: MondrianForest,
+    low: FloatArray,
+    high: FloatArray,
+    settings: dict[str, Any],
+    seed: int,
+) -> GrowthPlan:
+    """What is learned from rows of which only the least and greatest values matter."""
+    ends = NewRows(np.stack([low, high]), {}, (np.zeros(2, np.uint32), [0]), {}, None, None)
+    return template._plan(ends, settings=settings, seed=seed, n_threads=1)
+
+
+def first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _core.CellPlan:
+    """A plan without cuts."""
+    of_trees = ("n_estimators", "lifetime", "min_samples_split", "predictive")
+    return _core.CellPlan(
+        **{name: learned.settings[name] for name in of_trees},
+        seed=learned.seed,
+        low=learned.low,
+        high=learned.high,
+        weights=learned.weights,
+        maps=learned.maps,
+        extent=extent,
+    )
+
+
+def summed(counts: Sequence[Counts]) -> Counts:
+    """The counts of all rows, given those of parts."""
+    n_rows, least, greatest = zip(*counts, strict=True)
+    return np.sum(n_rows, axis=0), np.min(least, axis=0), np.max(greatest, axis=0)

@@ -1,0 +1,120 @@
+//! Regressors without rows: leaves keep the mean and the sum of squares of their targets.
+
+use crate::control::Run;
+use crate::data::Rows;
+use crate::error::Result;
+use crate::mondrian::cells::plan::CellPlan;
+use crate::mondrian::cells::share::CellShare;
+use crate::mondrian::cells::statistics::CellStatistics;
+use crate::mondrian::cells::summary::{Words, wrong};
+use crate::mondrian::forest::Batch;
+use crate::mondrian::frozen::forest::FrozenForest;
+use crate::mondrian::frozen::freezer::Freezer;
+use crate::mondrian::frozen::posterior::FrozenPosterior;
+use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, Told};
+use crate::mondrian::regression::hierarchy::tree_predictive::Component;
+use crate::mondrian::regression::moments::{Moments, NodeMoments};
+use crate::mondrian::regression::regressor::Regression;
+use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
+use crate::mondrian::tree::arena::NodeId;
+
+impl FrozenPosterior for Regression {
+    fn write_leaf(&self, statistics: &NodeMoments, leaf: NodeId, words: &mut Vec<u64>) {
+        let Moments { mean, squares } = statistics.moments(leaf);
+        words.extend([mean, squares].map(f64::to_bits));
+    }
+
+    fn read_leaf(
+        &self,
+        statistics: &mut NodeMoments,
+        leaf: NodeId,
+        _: u32,
+        words: &mut Words<'_>,
+    ) -> Result<()> {
+        let moments = Moments { mean: words.number()?, squares: words.number()? };
+        // Squares of great numbers may be infinite.
+        if !moments.mean.is_finite() || moments.squares.is_nan() || moments.squares < 0.0 {
+            return Err(wrong("a leaf whose mean is not finite, or whose sum of squares is negative"));
+        }
+        statistics.set_stub(leaf, (moments, 0.0));
+        Ok(())
+    }
+
+    /// Messages.
+    fn bytes_of(&self, n_indices: usize) -> usize {
+        n_indices * size_of::<Told<f64>>()
+    }
+}
+
+/// A regressor without rows. It predicts what a [`MondrianRegressor`](crate::MondrianRegressor) with the exact posterior, given
+/// hyperparameters and global noise does whose predictions are realised, bit for bit.
+pub type FrozenRegressor = FrozenForest<Regression>;
+
+impl FrozenRegressor {
+    /// Mean and variance of the predictive distribution (eq. 6.4, 6.5) of every row.
+    ///
+    /// # Errors
+    /// A number of features other than in the fit; an interrupt.
+    pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        self.model.predict(rows, run)
+    }
+
+    /// The predictive distribution of every row; see
+    /// [`MondrianRegressor::predict_dist`](crate::MondrianRegressor::predict_dist).
+    ///
+    /// # Errors
+    /// A number of features other than in the fit; an interrupt.
+    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
+        self.model.predict_dist(rows, run)
+    }
+
+    /// The hyperparameters that were given.
+    #[must_use]
+    pub fn hyperparameters(&self) -> Hyperparameters {
+        self.model.posterior.given()
+    }
+}
+
+/// The posterior of a regressor without rows.
+///
+/// # Errors
+/// Hyperparameters out of range.
+pub(crate) fn posterior(hyperparameters: Hyperparameters) -> Result<Regression> {
+    let settings = settings(hyperparameters);
+    settings.check()?;
+    Ok(Regression::new(settings))
+}
+
+fn settings(hyperparameters: Hyperparameters) -> RegressionSettings {
+    RegressionSettings {
+        posterior: Posterior::Exact,
+        noise: Noise::Global,
+        hyperparameters: Some(hyperparameters),
+        ..RegressionSettings::default()
+    }
+}
+
+/// Grows a [`FrozenRegressor`] from rows that come a group of cells at a time; see
+/// [`ClassifierFreezer`](crate::ClassifierFreezer).
+pub type RegressorFreezer = Freezer<Regression>;
+
+impl RegressorFreezer {
+    /// One without cells.
+    ///
+    /// # Errors
+    /// Hyperparameters out of range; settings of averaged predictions.
+    pub fn new(plan: CellPlan, hyperparameters: Hyperparameters) -> Result<Self> {
+        Self::of(plan, posterior(hyperparameters)?)
+    }
+
+    /// Grows the cells of [`next_cells`](Self::next_cells) from all rows that the plan sends to their owner, and their targets.
+    ///
+    /// # Errors
+    /// Another number of targets than of rows; targets that are not finite; rows that are not of the plan; an interrupt.
+    pub fn grow(&mut self, next: CellPlan, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<()> {
+        let batch = Batch { rows, ids: None, weights: None };
+        let settings = settings(self.posterior().given());
+        let share = CellShare::<Regression>::new(next, 0, settings, batch, targets)?;
+        self.add(share, run)
+    }
+}
