@@ -205,7 +205,9 @@ def test_bad_rows_are_refused_by_name(tmp_path: Path) -> None:
     bad = X.copy()
     bad[700, 2] = np.nan
     folder = write_folder(tmp_path / "nan", bad, y)
-    refused(forest, folder, "y", ValueError, "part.2.parquet", "NaN in row 100, column 'x2'", "finite")
+    refused(
+        forest, folder, "y", ValueError, "part.2.parquet", "NaN in row 100, column 'x2'", "finite"
+    )
     refused(forest, bad, y, ValueError, "NaN in row 700, column 2")
     bad[700, 2] = np.inf
     refused(forest, bad, y, ValueError, "infinity in row 700")

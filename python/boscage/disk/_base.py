@@ -96,6 +96,11 @@ class DiskForest(Estimator):
             limit, n_threads = check_limit(self.memory_limit), self._n_threads()
             template, seed = self._template(), _validation.draw_seed(self.random_state)
             template._settings()
+            if isinstance(self.feature_weights, str):
+                raise ValueError(
+                    "feature_weights must be None or weights, since rates are learned from rows "
+                    f"in one place; found {self.feature_weights!r}"
+                )
             self._reset(source)
             costs = Costs(limit, source.n_features, 8)
             blocks = Passes(self, source, costs, template.n_estimators)

@@ -24,10 +24,12 @@ from boscage.mondrian._growth import GrowthPlan
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""
-_SPARE, _MORE_CUTS = 3, 4
-"""Cuts of the first count beyond those of cells of equal size, and how many more each time."""
-_PARTS = 16
-"""A cell is to take at most such a part of the memory."""
+_SPARE = 3
+"""Cuts of the first count beyond those of cells of equal size."""
+_MOST_CELLS = 1 << 15
+"""Cells are cut as often before the next count as leaves about so many, or a few times."""
+_PARTS, _ENOUGH = 16, 4
+"""A cell that takes more than such a part of the memory is cut, and so much more is allowed."""
 
 
 @dataclass(frozen=True)
@@ -148,15 +150,14 @@ class Growth:
         """The plan with cells of few rows, as far as these differ, and their numbers of rows."""
         n_rows = self._facts.n_rows
         most = self._most_rows()
-        depth = (
-            min(10, max(0, math.ceil(math.log2(n_rows / most)))) + _SPARE if n_rows > most else 0
-        )
-        plan = plan.refined(np.ones(plan.n_cells, bool), depth)
+        if n_rows > most:
+            needed = math.ceil(math.log2(n_rows / most)) + _SPARE
+            plan = plan.refined(np.ones(plan.n_cells, bool), min(needed, _depth(plan.n_cells)))
         for left in reversed(range(_ROUNDS)):
             plan, of_cells, may_be_cut = plan.condensed(self._counts(plan), most)
-            if left == 0 or not may_be_cut.any():
+            if left == 0 or not (may_be_cut & (of_cells > _ENOUGH * most)).any():
                 break
-            plan = plan.refined(may_be_cut, _MORE_CUTS)
+            plan = plan.refined(may_be_cut, _depth(int(may_be_cut.sum())))
         return plan, of_cells
 
     def _most_rows(self) -> int:
@@ -257,6 +258,11 @@ class Growth:
             y[n : n + len(own)] = self._coded(block)[own]
             n += len(own)
         return X[:n], y[:n]
+
+
+def _depth(n_cells: int) -> int:
+    """How often so many cells are cut before the next count."""
+    return min(10, max(2, int(math.log2(_MOST_CELLS / n_cells))))
 
 
 @contextmanager

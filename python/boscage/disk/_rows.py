@@ -91,6 +91,7 @@ def open_rows(X: Any, y: Any) -> RowSource:
     """The rows that the arguments of `fit` mean."""
     if isinstance(X, (str, os.PathLike)):
         path = Path(X)
+        os.stat(path)  # names what is not there
         if path.suffix == ".npy":
             return ArrayRows(_mapped(path), _mapped(y) if _is_path(y) else np.asanyarray(y))
         if not isinstance(y, str):

@@ -236,11 +236,12 @@ impl CellPlan {
     /// Rows that are not of the domain; an interrupt.
     pub fn rows_of(&self, rows: Rows<'_>, owner: u32, run: &Run<'_>) -> Result<Vec<u32>> {
         let owners = |tree: usize| &self.owners[self.first[tree]..self.first[tree + 1]];
-        let trees: Vec<usize> = (0..self.tops.len()).filter(|&tree| owners(tree).contains(&owner)).collect();
-        let cells = self.cells_of(rows, &trees, run)?;
-        let is_own = |row: usize| {
-            trees.iter().zip(&cells).any(|(&tree, cells)| owners(tree)[cells[row] as usize] == owner)
-        };
+        let tops: Vec<Top> = (self.tops.iter().enumerate())
+            .filter(|(tree, _)| owners(*tree).contains(&owner))
+            .map(|(tree, top)| top.parting(|cell| owners(tree)[cell] == owner))
+            .collect();
+        let parts = self.cells_of(rows, &tops, run)?;
+        let is_own = |row: usize| parts.iter().any(|of_rows| of_rows[row] == 1);
         Ok((0..rows.n_rows()).filter(|&row| is_own(row)).map(|row| row as u32).collect())
     }
 
@@ -258,29 +259,23 @@ impl CellPlan {
 
     /// By tree, the cell of every row.
     fn cells_of_all(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
-        let trees: Vec<usize> = (0..self.tops.len()).collect();
-        self.cells_of(rows, &trees, run)
+        self.cells_of(rows, &self.tops, run)
     }
 
-    /// By tree of some, the cell of every row.
-    fn cells_of(&self, rows: Rows<'_>, trees: &[usize], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
+    /// By top of some, the cell of every row.
+    fn cells_of(&self, rows: Rows<'_>, tops: &[Top], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
         with_coordinates(&self.domain, rows, |coordinates| match coordinates.to_exact::<f32>() {
-            Some(values) => self.cells_of_values(&values, trees, run),
+            Some(values) => self.cells_of_values(&values, tops, run),
             None => {
                 let values = coordinates.to_exact::<f64>().expect("f64 holds every value");
-                self.cells_of_values(&values, trees, run)
+                self.cells_of_values(&values, tops, run)
             }
         })
     }
 
-    fn cells_of_values<S: Scalar>(
-        &self,
-        values: &[S],
-        trees: &[usize],
-        run: &Run<'_>,
-    ) -> Result<Vec<Vec<u32>>> {
+    fn cells_of_values<S: Scalar>(&self, values: &[S], tops: &[Top], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
         let rows = values.chunks_exact(self.domain.n_features());
-        run.map(trees.len(), |i| Ok(rows.clone().map(|x| self.tops[trees[i]].cell_of(x)).collect()))
+        run.map(tops.len(), |i| Ok(rows.clone().map(|x| tops[i].cell_of(x)).collect()))
     }
 
     /// The hashes of all trees, given those of the subtrees of all cells.

@@ -84,7 +84,7 @@ pub(crate) struct Top {
 }
 
 /// Where a row goes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Route {
     Cell(u32),
     Split(u32),
@@ -158,11 +158,24 @@ impl Top {
     }
 
     /// The routes of rows: splits alone, so that rows are compared with as few cuts as can be.
-    fn with_routes(mut self) -> Self {
-        let cells: Vec<Route> = (0..self.n_cells as u32).map(Route::Cell).collect();
+    fn with_routes(self) -> Self {
+        let cells: Vec<u32> = (0..self.n_cells as u32).collect();
+        self.with_routes_to(&cells)
+    }
+
+    /// A top whose [`cell_of`](Self::cell_of) says 1 for rows in some cells, and 0 for others; it is for nothing else.
+    pub(super) fn parting(&self, is_in: impl Fn(usize) -> bool) -> Self {
+        let parts: Vec<u32> = (0..self.n_cells).map(|cell| u32::from(is_in(cell))).collect();
+        self.clone().with_routes_to(&parts)
+    }
+
+    /// The routes to a number for each cell. A split both of whose sides lead to one number is not looked at.
+    fn with_routes_to(mut self, numbers: &[u32]) -> Self {
+        let routes: Vec<Route> = numbers.iter().map(|&number| Route::Cell(number)).collect();
         let mut splits = Vec::new();
-        self.entry = self.fold(&cells, |Cut { feature, threshold, .. }, below| match below {
+        self.entry = self.fold(&routes, |Cut { feature, threshold, .. }, below| match below {
             Below::One(route, _) => route,
+            Below::Both([left, right]) if left == right => left,
             Below::Both(sides) => {
                 splits.push(SplitRoute { feature, threshold, sides });
                 Route::Split(splits.len() as u32 - 1)
