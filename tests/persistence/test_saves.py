@@ -97,4 +97,4 @@ def test_pipes_are_written_to(path: Path) -> None:
 def test_every_kind_of_model_has_one_class() -> None:
     kinds = _core.model_kinds()
     assert {name: kind.kind for name, (_, kind) in kinds.items()} == {name: name for name in kinds}
-    assert len({words for words, _ in kinds.values()}) == len(kinds) == 6
+    assert len({words for words, _ in kinds.values()}) == len(kinds) == 8

@@ -139,6 +139,9 @@ fn shares(plan: &CellPlan, data: &Data, n_owners: usize) -> Vec<ClassifierCells>
         new.and_then(grown)
     };
     let by_owner = plan.rows_by_owner(data.rows(), n_owners, &Run::default()).unwrap();
+    for (owner, rows) in (0..).zip(&by_owner) {
+        assert_eq!(plan.rows_of(data.rows(), owner, &Run::default()).unwrap(), *rows);
+    }
     by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap()
 }
 
