@@ -48,7 +48,9 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
     assert "--calibration loo" in refused(*FIT, "--calibration", "loo")
     assert "--window-size" in refused(*FIT, "--window-size", "9")
     assert "--discount" in refused(*FIT, "--discount", "loo")
-    assert "--model mondrian" in refused(*FIT, "--model", "bart")
+    assert "--model mondrian" in refused(
+        *("-t", "species", "--drop", "id", "--memory-limit", "1GB", "--model", "bart")
+    )
     assert "--id-column" in refused("-t", "species", "--id-column", "id", "--memory-limit", "1GB")
     assert "memory_limit" in refused(*FIT[:-1], "1MB")
     assert "regression" in refused("-t", "x0", "--drop", "id,species", "--memory-limit", "1GB")
