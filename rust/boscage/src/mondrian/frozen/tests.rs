@@ -78,7 +78,9 @@ impl Data {
         let number = |code: &u32| found.binary_search(code).unwrap() as u32;
         let codes: Vec<u32> = self.codes.iter().map(number).collect();
         let mut n_rows_of = vec![0; found.len()];
-        codes.iter().for_each(|&code| n_rows_of[code as usize] += 1);
+        for &code in &codes {
+            n_rows_of[code as usize] += 1;
+        }
         (found.iter().map(|&code| Label::Int(i64::from(code))).collect(), n_rows_of, codes)
     }
 }
