@@ -17,7 +17,7 @@ import numpy as np
 
 from boscage import _core, _validation
 from boscage._types import AnyArray, FloatArray, Progress
-from boscage.disk._memory import Costs, in_words
+from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
 from boscage.mondrian._cell_plans import Counts, first_plan, learned_of_range, summed
 from boscage.mondrian._growth import GrowthPlan
@@ -172,6 +172,7 @@ class Growth:
             own = plan.count(block.X, targets, n_threads=self._n_threads)
             total = own if total is None else summed([total, own])
         assert total is not None
+        give_back()
         return total
 
     def _coded(self, block: Block) -> AnyArray:
@@ -211,6 +212,7 @@ class Growth:
             before = freezer.n_leaves
             freezer.grow(part, X, y, n_threads=self._n_threads)
             del X, y
+            give_back()
             # Somewhat more than in any group so far, and at most one for each row.
             own = min(1.0, 1.25 * (freezer.n_leaves - before) / n_pairs)
             leaves = own if at == 0 else max(leaves, own)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
+import sys
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -29,6 +31,13 @@ def check_limit(value: Any) -> int:
     if value < _LEAST:
         raise ValueError(f"memory_limit must be at least {in_words(_LEAST)}, found {value} bytes")
     return int(value)
+
+
+def give_back() -> None:
+    """Give freed memory back to the system; glibc keeps it, and more for each thread that was."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def in_words(n_bytes: float) -> str:

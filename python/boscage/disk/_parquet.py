@@ -57,6 +57,7 @@ class ParquetRows:
                     if batch.num_rows:
                         yield self._block(f"{path}, rows {start} to {end - 1}", batch)
                     start = end
+            pa.default_memory_pool().release_unused()
 
     def stamp(self) -> Any:
         """Sizes and times of the files."""
