@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES: list[tuple[str, int, int, str, str]] = [
     ("Classifier", 64_000_000, 500, "X.npy", "y.npy"),
-    ("Classifier", 200_000_000, 20, "X.npy", "y.npy"),
+    ("Classifier", 150_000_000, 100, "X.npy", "y.npy"),
     ("Classifier", 100_000_000, 500, "rows", "y"),
     ("Regressor", 64_000_000, 500, "X.npy", "y.npy"),
 ]

@@ -47,13 +47,13 @@ def main() -> None:
     single, numbers = rows("float32")
     small: dict[str, Any] = {"n_estimators": 3, "random_state": 7}
     made = {
-        "classifier-v14": disk.MondrianForestClassifier("64MB", **small).fit(
+        "classifier-v15": disk.MondrianForestClassifier("64MB", **small).fit(
             X, as_labels(y, "str")
         ),
-        "classifier-large-leaves-v14": disk.MondrianForestClassifier(
+        "classifier-large-leaves-v15": disk.MondrianForestClassifier(
             "64MB", min_samples_split=20, lifetime=3.0, feature_range=(0.2, 0.7), **small
         ).fit(single, as_labels(numbers, "int")),
-        "regressor-v14": disk.MondrianForestRegressor("64MB", hyperparameters=SCALES, **small).fit(
+        "regressor-v15": disk.MondrianForestRegressor("64MB", hyperparameters=SCALES, **small).fit(
             single, numbers
         ),
     }
