@@ -18,8 +18,8 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.dask import _shares
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned, new_forest
-from boscage.mondrian._cell_plans import Counts
 from boscage.mondrian._forest.base import MondrianForest
+from boscage.mondrian._forest.cell_plans import Counts
 from boscage.mondrian.classifier import MondrianForestClassifier
 
 Labels: TypeAlias = AnyArray | None

@@ -21,8 +21,8 @@ from boscage.dask import _cell_tasks as tasks
 from boscage.dask._cell_tasks import CellShare, Facts, Growth, Labels
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
-from boscage.mondrian._cell_plans import first_plan, learned_of_range, summed
 from boscage.mondrian._forest.base import Given
+from boscage.mondrian._forest.cell_plans import first_plan, learned_of_range, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 
 _PER_OWNER = 4

@@ -16,7 +16,7 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.disk._growth import Growth, Passes, find_facts
 from boscage.disk._memory import Costs, check_limit
 from boscage.disk._rows import RowSource, open_rows
-from boscage.mondrian._base import MondrianForest
+from boscage.mondrian._forest.base import MondrianForest
 
 Self = TypeVar("Self", bound="DiskForest")
 

@@ -19,8 +19,8 @@ from boscage import _core, _validation
 from boscage._types import AnyArray, FloatArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
-from boscage.mondrian._cell_plans import Counts, first_plan, learned_of_range, summed
-from boscage.mondrian._growth import GrowthPlan
+from boscage.mondrian._forest.cell_plans import Counts, first_plan, learned_of_range, summed
+from boscage.mondrian._forest.growth import GrowthPlan
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""

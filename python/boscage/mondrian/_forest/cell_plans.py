@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from boscage import _core
 from boscage._types import FloatArray
-from boscage.mondrian._base import MondrianForest
-from boscage.mondrian._growth import GrowthPlan, NewRows
+from boscage.mondrian._forest.base import MondrianForest
+from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 
 Counts: TypeAlias = tuple[NDArray[np.uint64], FloatArray, FloatArray]
 """Numbers of rows, least and greatest targets, by cell."""
