@@ -9,6 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+SUFFIXES = (".parquet", ".pq")
+_READER, _COPIES = 16 << 20, 3
+"""Bytes that a reader takes, and copies of a row group: as it is stored, unpacked and as arrays."""
+
 
 def parquet_files(folder: str) -> list[str]:
     """The Parquet files of a folder by name, in which numbers count by their value.
@@ -21,7 +25,7 @@ def parquet_files(folder: str) -> list[str]:
         If there are none, or folders beside them.
     """
     entries = sorted(path for path in Path(folder).iterdir() if path.name[0] not in "._")
-    found = [path for path in entries if path.suffix in (".parquet", ".pq") and path.is_file()]
+    found = [path for path in entries if path.suffix in SUFFIXES and path.is_file()]
     if found and (inner := next((path for path in entries if path.is_dir()), None)) is not None:
         raise ValueError(
             f"{folder}: found the folder {inner.name!r} beside Parquet files, expected files alone"
@@ -70,3 +74,13 @@ def rows_and_schema(files: Sequence[str]) -> tuple[int, pa.Schema]:
                     f"{files[0]}"
                 )
     return n_rows, first
+
+
+def bytes_to_read(files: Sequence[str]) -> int:
+    """What reading files block by block takes of memory: row groups are unpacked as a whole."""
+    largest = 0
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            largest = max([largest, *(group.total_byte_size for group in groups)])
+    return _READER + _COPIES * largest

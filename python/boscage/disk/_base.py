@@ -102,7 +102,7 @@ class DiskForest(Estimator):
                     f"in one place; found {self.feature_weights!r}"
                 )
             self._reset(source)
-            costs = Costs(limit, source.n_features, 8)
+            costs = Costs(limit, source.n_features, 8, source.n_bytes_to_read)
             blocks = Passes(self, source, costs, template.n_estimators)
             facts = find_facts(blocks, is_classifier=hasattr(self, "predict_proba"))
             growth = Growth(template, blocks, facts, costs, seed, n_threads)

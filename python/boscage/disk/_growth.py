@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ class Growth:
         plan = first_plan(self.learned)
         levels, singles = zip(*(self._extent(plan, block) for block in blocks), strict=True)
         self._is_single = all(singles) and self.learned.maps is None
-        self._costs = Costs(costs.limit, costs.n_features, 4 if self._is_single else 8)
+        self._costs = replace(costs, width=4 if self._is_single else 8)
         plan = first_plan(self.learned, (max(levels), all(singles)))
         self._plan, self._n_rows_of_cells = self._with_cells(plan)
 

@@ -55,11 +55,13 @@ class Costs:
     n_features: int
     width: int
     """Bytes of a value."""
+    to_read: int
+    """What reading takes beside blocks of rows."""
 
     @property
     def of_forest(self) -> int:
         """What is left for a forest and the rows of a group: blocks of rows need the rest."""
-        return self.limit - self.limit // 8 - (8 << 20)
+        return self.limit - self.limit // 8 - (8 << 20) - self.to_read
 
     def block_rows(self, n_trees: int) -> int:
         """The rows of a block, of which some copies are made, and whose cells are found."""

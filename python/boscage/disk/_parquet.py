@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ except ImportError as error:
         'Parquet files need pyarrow, which is not installed: pip install "boscage[cli]"'
     ) from error
 
-from boscage._input.parquet_files import parquet_files, rows_and_schema
+from boscage._input.parquet_files import bytes_to_read, parquet_files, rows_and_schema
 from boscage._types import AnyArray
 from boscage.disk._rows import Block, file_stamps
 
@@ -47,12 +48,17 @@ class ParquetRows:
                 )
         self._dtype = np.float32 if {*types} <= {pa.float32(), pa.float16()} else np.float64
 
+    @cached_property
+    def n_bytes_to_read(self) -> int:
+        """Bytes that reading takes beside the blocks."""
+        return bytes_to_read(self._files)
+
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """All rows, in blocks of at most so many."""
         for path in self._files:
             start = 0
             with pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
-                for batch in file.iter_batches(n_rows):
+                for batch in file.iter_batches(n_rows, use_threads=False):
                     end = start + batch.num_rows
                     if batch.num_rows:
                         yield self._block(f"{path}, rows {start} to {end - 1}", batch)

@@ -35,6 +35,10 @@ class RowSource(Protocol):
     def feature_names(self) -> list[str] | None:
         """The names of the features, if they have any."""
 
+    @property
+    def n_bytes_to_read(self) -> int:
+        """Bytes that reading takes beside the blocks."""
+
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """All rows, in blocks of at most so many."""
 
@@ -46,6 +50,7 @@ class ArrayRows:
     """Rows of arrays, which may be maps of files."""
 
     feature_names = None
+    n_bytes_to_read = 0
 
     def __init__(self, X: AnyArray, y: AnyArray) -> None:
         if X.ndim != 2:
