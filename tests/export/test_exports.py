@@ -175,7 +175,9 @@ def test_leaves_of_regression_forests(predictive: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("posterior", ["kneser-ney", "joint"])
 def test_leaves_of_calibrated_forests(posterior: str, dtype: str) -> None:
-    forest = MondrianForestClassifier(**FOREST, posterior=posterior).fit(X, THREE)
+    kernel = "trees" if posterior == "joint" else "auto"
+    forest = MondrianForestClassifier(**FOREST, posterior=posterior, joint_kernel=kernel)
+    forest.fit(X, THREE)
     rows = rows_for(forest, dtype)
     sums = of_leaves(forest, rows)
     power, noise, weight = forest._model.calibration_link()
@@ -189,6 +191,20 @@ def test_leaves_of_calibrated_forests(posterior: str, dtype: str) -> None:
     assert np.allclose(found["probabilities"], expected, rtol=0.0, atol=1e-6)
     assert np.allclose(found["probabilities"][:60], forest.predict_proba(X), rtol=0.0, atol=1e-6)
     assert np.array_equal(found["label"][:60], forest.predict(X))
+
+
+def test_the_limit_of_trees_is_exported_as_the_trees() -> None:
+    """They are what adds up."""
+    limit, trees = (
+        MondrianForestClassifier(**FOREST, posterior="joint", joint_kernel=kernel).fit(X, THREE)
+        for kernel in ("limit", "trees")
+    )
+    rows = rows_for(trees, "float64")
+    found, expected = (
+        by_onnx(forest, rows, approximate=True)["probabilities"] for forest in (limit, trees)
+    )
+    assert np.array_equal(found, expected)
+    assert not np.allclose(found[:60], limit.predict_proba(X), rtol=0.0, atol=1e-5)
 
 
 def test_leaves_without_calibration() -> None:

@@ -155,7 +155,7 @@ def _of_bayesian_tree(model: BayesianTreeRegressor | BayesianTreeClassifier) -> 
 
 
 def _of_forest(model: MondrianForestRegressor | MondrianForestClassifier) -> Ensemble:
-    compiled: Any = model._model
+    compiled: Any = model._as_sum(model._model)
     n_threads = model._n_threads()
     if compiled.n_rows == 0:
         raise ValueError("the forest has no rows; expected a forest that can predict")
