@@ -90,7 +90,7 @@ def test_the_epistemic_part_is_a_mutual_information(name: str) -> None:
     proba, noise = model.predict_proba(at), model.calibration_noise_
     average = whole.mean(axis=0)
     without_noise = np.maximum((proba - noise / N_CLASSES) / (1.0 - noise), 0.0)
-    ratio = without_noise / np.where(average > 1e-15, average, inf)
+    ratio = without_noise / np.where(average > 0.0, average, inf)
     # Joint probabilities of state and label without noise: (tree, row, state, label).
     drawn = (whole - own)[..., None] * np.eye(N_CLASSES)
     joint = np.concatenate([own[:, :, None, :], drawn], axis=2) * ratio[:, None, :]

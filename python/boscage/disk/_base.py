@@ -15,7 +15,8 @@ from boscage._bases.progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.disk._growth import Growth, Passes, find_facts
 from boscage.disk._memory import Costs, check_limit
-from boscage.disk._rows import RowSource, open_rows
+from boscage.disk._open import open_rows
+from boscage.disk._rows import RowSource
 from boscage.mondrian._forest.base import MondrianForest
 
 Self = TypeVar("Self", bound="DiskForest")

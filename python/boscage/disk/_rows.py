@@ -6,7 +6,6 @@ import mmap
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,35 +89,3 @@ def file_stamps(paths: list[Any]) -> list[tuple[str, int, int]]:
     """Sizes and times of change of files."""
     found = [(str(path), os.stat(path)) for path in paths]
     return [(name, of.st_size, of.st_mtime_ns) for name, of in found]
-
-
-def open_rows(X: Any, y: Any) -> RowSource:
-    """The rows that the arguments of `fit` mean."""
-    if isinstance(X, (str, os.PathLike)):
-        path = Path(X)
-        os.stat(path)  # names what is not there
-        if path.suffix == ".npy":
-            return ArrayRows(_mapped(path), _mapped(y) if _is_path(y) else np.asanyarray(y))
-        if not isinstance(y, str):
-            raise TypeError(
-                f"y must be the name of the column to predict, since X is the table {path}; found "
-                f"{type(y).__name__}"
-            )
-        from boscage.disk._parquet import ParquetRows
-
-        return ParquetRows(path, y)
-    if not isinstance(X, np.ndarray):
-        raise TypeError(
-            "X must be the path of a Parquet folder, a Parquet file or a .npy file, or an array, "
-            f"such as numpy.memmap; found {type(X).__name__}"
-        )
-    return ArrayRows(X, _mapped(y) if _is_path(y) else np.asanyarray(y))
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, (str, os.PathLike))
-
-
-def _mapped(path: Any) -> AnyArray:
-    array: AnyArray = np.load(path, mmap_mode="r")
-    return array
