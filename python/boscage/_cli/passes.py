@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from boscage._cli.models import Model
 from boscage._cli.notes import Kind
 from boscage._cli.reading import labels
 from boscage._cli.reading.sources import Source
-from boscage._input.parquet_files import SUFFIXES, bytes_to_read
 from boscage.disk._rows import Block, file_stamps
 
 #: The only values of options, which a forest without rows has anyway.
@@ -76,11 +74,7 @@ class TableRows:
         self._source, self._target, self._kind = source, target, kind
         self.feature_names = features
         self.n_features = len(features)
-
-    @cached_property
-    def n_bytes_to_read(self) -> int:
-        """Bytes that reading takes beside the blocks."""
-        return bytes_to_read([name for name in self._source.files if name.endswith(SUFFIXES)])
+        self.n_bytes_to_read = source.n_bytes_to_read
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """All rows, in blocks of at most so many."""

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from boscage._cli.outputs import replacing
 from boscage._cli.reading.sources import STDIN
+from boscage._input.parquet_files import SUFFIXES
 
 
 class Sink:
@@ -50,7 +51,7 @@ class Sink:
             return self._csv(sys.stdout, ",", table)
         suffix = Path(self._path).suffix
         file = self._stack.enter_context(replacing(self._path))
-        if suffix in {".parquet", ".pq"}:
+        if suffix in SUFFIXES:
             parquet = self._stack.enter_context(pq.ParquetWriter(file, table.schema))
             return parquet.write_table  # type: ignore[no-any-return]
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 SUFFIXES = (".parquet", ".pq")
-_READER, _COPIES = 16 << 20, 3
-"""Bytes that a reader takes, and copies of a row group: as it is stored, unpacked and as arrays."""
+READER = 16 << 20
+"""Bytes that a reader takes, without rows."""
+_COPIES = 3
+"""Copies of a row group: as it is stored, unpacked and as arrays."""
 
 
 def parquet_files(folder: str) -> list[str]:
@@ -45,20 +48,32 @@ def _by_value(name: str) -> list[tuple[int, str]]:
     ]
 
 
-def rows_and_schema(files: Sequence[str]) -> tuple[int, pa.Schema]:
-    """The number of rows of all files together, and their schema.
+@dataclass(frozen=True)
+class Footers:
+    """What the ends of files say of the table that they are together."""
+
+    n_rows: int
+    schema: pa.Schema
+    n_bytes_to_read: int
+    """Memory that reading block by block takes: row groups are unpacked as a whole."""
+
+
+def read_footers(files: Sequence[str]) -> Footers:
+    """What the ends of files say.
 
     Raises
     ------
     ValueError
         If a file is damaged, or has other columns or types than the first.
     """
-    n_rows, first = 0, None
+    n_rows, first, largest = 0, None, 0
     for path in files:
         try:
             with pq.ParquetFile(path) as file:
                 n_rows += file.metadata.num_rows
                 schema = file.schema_arrow
+                groups = map(file.metadata.row_group, range(file.num_row_groups))
+                largest = max([largest, *(group.total_byte_size for group in groups)])
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{path}: the Parquet file is damaged or cut off ({error})") from error
         first = schema if first is None else first
@@ -73,14 +88,4 @@ def rows_and_schema(files: Sequence[str]) -> tuple[int, pa.Schema]:
                     f"{path}: column {name!r} is of type {found}, expected {expected} as in "
                     f"{files[0]}"
                 )
-    return n_rows, first
-
-
-def bytes_to_read(files: Sequence[str]) -> int:
-    """What reading files block by block takes of memory: row groups are unpacked as a whole."""
-    largest = 0
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            groups = map(file.metadata.row_group, range(file.num_row_groups))
-            largest = max([largest, *(group.total_byte_size for group in groups)])
-    return _READER + _COPIES * largest
+    return Footers(n_rows, first, READER + _COPIES * largest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ except ImportError as error:
         'Parquet files need pyarrow, which is not installed: pip install "boscage[cli]"'
     ) from error
 
-from boscage._input.parquet_files import bytes_to_read, parquet_files, rows_and_schema
+from boscage._input.parquet_files import parquet_files, read_footers
 from boscage._types import AnyArray
 from boscage.disk._rows import Block, file_stamps
 
@@ -30,13 +29,15 @@ class ParquetRows:
 
     def __init__(self, path: Path, target: str) -> None:
         self._files = parquet_files(str(path)) if path.is_dir() else [str(path)]
-        _, schema = rows_and_schema(self._files)
+        footers = read_footers(self._files)
+        schema = footers.schema
         if target not in schema.names:
             raise ValueError(
                 f"{path}: there is no column {target!r} to predict; its columns are "
                 f"{', '.join(schema.names)}"
             )
         self._target = target
+        self.n_bytes_to_read = footers.n_bytes_to_read
         self.feature_names = [name for name in schema.names if name != target]
         self.n_features = len(self.feature_names)
         types = [schema.field(name).type for name in self.feature_names]
@@ -47,11 +48,6 @@ class ParquetRows:
                     "not offered for rows on disk"
                 )
         self._dtype = np.float32 if {*types} <= {pa.float32(), pa.float16()} else np.float64
-
-    @cached_property
-    def n_bytes_to_read(self) -> int:
-        """Bytes that reading takes beside the blocks."""
-        return bytes_to_read(self._files)
 
     def blocks(self, n_rows: int) -> Iterator[Block]:
         """All rows, in blocks of at most so many."""

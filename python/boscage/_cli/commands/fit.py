@@ -179,11 +179,7 @@ def _learn_by_chunks(
     rest: Iterable[Chunk] = () if second is None else chain([second], chunks)
     total = source.n_rows
     if second is not None and source.can_reread:
-        with progress("reading", total) as bar:
-            bar.update(len(first))
-            for chunk in rest:
-                survey.add(chunk)
-                bar.update(len(chunk))
+        _survey_rest(survey, rest, total)
         again = source.chunks([*survey.features, *_others(args)], args.chunk_rows)
         next(again)
         rest, total = again, survey.n_rows
@@ -248,15 +244,20 @@ def _learn_in_passes(
     chunks: Iterable[Chunk],
 ) -> tuple[models.Model, Plan]:
     passes.check_table(source, survey.categories.columns)
-    with progress("reading", source.n_rows) as bar:
-        bar.update(survey.n_rows)
-        for chunk in islice(chunks, 1, None):
-            survey.add(chunk)
-            bar.update(len(chunk))
+    _survey_rest(survey, islice(chunks, 1, None), source.n_rows)
     plan = Plan.of(args, given, survey)
     rows = passes.TableRows(source, survey.features, args.target, plan.kind)
     with estimators.naming_options(), refusing():
         return passes.fit(args.memory_limit, plan.task, plan.settings, rows), plan
+
+
+def _survey_rest(survey: Survey, chunks: Iterable[Chunk], total: int | None) -> None:
+    """Add all chunks after the first, which the survey has."""
+    with progress("reading", total) as bar:
+        bar.update(survey.n_rows)
+        for chunk in chunks:
+            survey.add(chunk)
+            bar.update(len(chunk))
 
 
 def _others(args: argparse.Namespace) -> list[str]:

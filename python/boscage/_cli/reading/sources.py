@@ -21,7 +21,7 @@ from boscage._cli.outputs import is_special
 from boscage._cli.reading import formats
 from boscage._cli.reading.quotes import Quotes
 from boscage._cli.reading.tables import Chunk
-from boscage._input.parquet_files import parquet_files, rows_and_schema
+from boscage._input.parquet_files import READER, parquet_files, read_footers
 
 STDIN = "-"
 #: Bytes that the CSV reader takes at a time, which no row may exceed; it reads some thirty ahead.
@@ -49,6 +49,10 @@ class Source:
         The columns' names, without the spaces around them.
     n_rows : int or None
         Number of rows, where that is known before reading.
+    files : list of str
+        The files that hold the table.
+    n_bytes_to_read : int
+        Memory that reading takes beside the rows.
     can_reread : bool
         Whether `chunks` can be called more than once.
     """
@@ -58,9 +62,10 @@ class Source:
         self.name = "standard input" if path == STDIN else path
         is_folder = os.path.isdir(path)
         with refusing():
-            self._parquet = parquet_files(path) if is_folder else [path]
+            self.files = parquet_files(path) if is_folder else [path]
         self.can_reread = is_folder or (path != STDIN and not is_special(path))
         self.n_rows: int | None = None
+        self.n_bytes_to_read = READER
         self._delimiter = delimiter or ("\t" if ".tsv" in Path(path).suffixes else ",")
         self._stream: IO[bytes] | None = None
         self._compression: str | None = None
@@ -126,8 +131,9 @@ class Source:
 
     def _parquet_columns(self) -> list[str]:
         with refusing():
-            self.n_rows, schema = rows_and_schema(self._parquet)
-        return list(schema.names)
+            footers = read_footers(self.files)
+        self.n_rows, self.n_bytes_to_read = footers.n_rows, footers.n_bytes_to_read
+        return list(footers.schema.names)
 
     def _open_csv(self) -> IO[bytes]:
         """The bytes of CSV from the beginning; of a stream, this can be had once."""
@@ -169,11 +175,6 @@ class Source:
     def _unclosed(self, line: int) -> UserError:
         return UserError(f'{self.name}: line {line}: a quote (") opens here and is not closed')
 
-    @property
-    def files(self) -> list[str]:
-        """The files that hold the table."""
-        return list(self._parquet)
-
     def require(self, *names: str, why: str) -> None:
         """Refuse a table that lacks one of these columns."""
         for name in names:
@@ -211,7 +212,7 @@ class Source:
     def _batches(self, columns: list[str], n_rows: int) -> Iterator[Any]:
         try:
             if self._is_parquet:
-                for path in self._parquet:
+                for path in self.files:
                     with pq.ParquetFile(path) as file:
                         # A row group is decoded in pieces, so that it need not fit in memory.
                         for batch in file.iter_batches(min(n_rows, 1 << 16), columns=columns):
