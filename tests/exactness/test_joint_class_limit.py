@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-import boscage
 from boscage import MondrianForestClassifier
+from joint_classes import averaging, fit_in_any_history
 from reference.arrays import Array
 from reference.class_process import LimitProcess
 
@@ -46,13 +46,6 @@ def scaled_function(model: MondrianForestClassifier, proba: Array, average: Arra
     return np.asarray(difference - difference.mean(axis=1, keepdims=True))
 
 
-def alone(model: MondrianForestClassifier) -> MondrianForestClassifier:
-    """Return the same forest that averages its trees."""
-    other = model.copy().set_params(posterior="kneser-ney", calibration=None, joint_kernel="auto")
-    other._apply_changes(other._model)
-    return other
-
-
 def places(x: Array) -> Array:
     rng = np.random.default_rng(0)
     return np.concatenate([rng.uniform(-0.4, 1.4, size=(25, 4)), x[:10] + 0.01])
@@ -70,7 +63,7 @@ def test_the_function_is_that_of_the_process_of_the_best_noise(
     process = LimitProcess(x, y, RATES, weights=weights, end=lifetime)
     noise = process.best_noise()
     at = places(x)
-    average = alone(model).predict_proba(at)
+    average = averaging(model).predict_proba(at)
     seen = average.min(axis=1) > 1e-12
     assert seen.sum() > 20
     found = scaled_function(model, model.predict_proba(at)[seen], average[seen])
@@ -107,7 +100,7 @@ def test_copies_do_not_choose_the_noise_unless_they_disagree() -> None:
     once = make().fit(x, y)
     twice = make().fit(np.concatenate([x, x[:30]]), np.concatenate([y, y[:30]]))
     at = places(x)
-    average = alone(twice).predict_proba(at)
+    average = averaging(twice).predict_proba(at)
     seen = average.min(axis=1) > 1e-12
     found = scaled_function(twice, twice.predict_proba(at)[seen], average[seen])
     repeated = LimitProcess(np.concatenate([x, x[:30]]), np.concatenate([y, y[:30]]), RATES)
@@ -119,48 +112,23 @@ def test_copies_do_not_choose_the_noise_unless_they_disagree() -> None:
 
 
 @pytest.mark.slow
-def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
+def test_the_prediction_depends_on_the_set_of_rows_averaging() -> None:
     """Also where only some rows choose the noise, and some are left out."""
-    rng = np.random.default_rng(21)
     n = 1100
     x, y = data(0.2, n)
     x[1000:1050], x[1050:] = x[:50], x[:50]
     y[1000:1050] = y[:50]
     names = np.array(["a", "b", "c"])[y]
-    settings: dict[str, Any] = {"n_estimators": 3, "joint_kernel": "auto"}
-    whole = make(**settings).fit(x, names)
-    order = rng.permutation(n)
-    other = make(**settings, n_jobs=2).partial_fit(x[order[:100]], names[order[:100]])
-    other.partial_fit(2.0 * x[:100], np.full(100, "e"), ids=np.arange(5000, 5100))
-    other.predict(x[:3])
-    other.partial_fit(x[order[100:]], names[order[100:]])
-    other.predict(x[:3])
-    other.forget(np.arange(5000, 5100))
-    shards = [
-        make(**settings).partial_fit(x[part], names[part], ids=part)
-        for part in (order[:700], order[700:])
-    ]
-    merged = shards[0].merge(shards[1])
-    file = io.BytesIO()
-    other.save(file)
-    file.seek(0)
-    switched = make(**settings | {"joint_kernel": "trees"}).fit(x[:-1], names[:-1])
+    fresh = partial(make, n_estimators=3, joint_kernel="auto")
+    switched = fresh(joint_kernel="trees").fit(x[:-1], names[:-1])
     switched.set_params(joint_kernel="auto").partial_fit(x[-1:], names[-1:])
-    realised = make(**settings, predictive="realised").fit(x, names)
+    realised = fresh(predictive="realised").fit(x, names)
     realised.predict(x[:2])
     realised.set_params(predictive="averaged").partial_fit(x[:1], names[:1], ids=[9000])
     realised.forget([9000])
-    for model in (other, merged, merged.copy(), boscage.load(file), switched, realised):
-        assert model.joint_kernel == "auto"
-        assert model.digest() == whole.digest()
-        assert model.joint_weight_ == whole.joint_weight_ > 0.0
-        np.testing.assert_array_equal(model.predict_proba(x[::9]), whole.predict_proba(x[::9]))
-    numbers = np.argsort(merged.ids_)[:40]
-    np.testing.assert_array_equal(
-        merged.loo_predict_proba(merged.ids_[numbers]), whole.loo_predict_proba(np.arange(40))
-    )
-    trees = make(**settings | {"joint_kernel": "trees"}).fit(x, names)
-    assert whole.digest() != trees.digest()
+    whole = fit_in_any_history(fresh, x, names, [switched, realised])
+    assert whole.posterior == "joint"
+    assert whole.digest() != fresh(joint_kernel="trees").fit(x, names).digest()
 
 
 def test_auto_takes_the_limit_where_it_says() -> None:

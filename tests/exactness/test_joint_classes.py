@@ -5,7 +5,7 @@ The covariance is that of the forest's trees; `test_joint_class_limit` has infin
 
 from __future__ import annotations
 
-import io
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
-import boscage
 from boscage import MondrianForestClassifier
+from joint_classes import averaging, fit_in_any_history
 from reference import class_process
 from reference.arrays import Array, Tree, as_dict
 
@@ -48,13 +48,6 @@ KINDS: list[dict[str, Any]] = [
     {"joint_kernel": "trees"},
     {"joint_kernel": "trees", "predictive": "realised"},
 ]
-
-
-def plain(model: MondrianForestClassifier) -> MondrianForestClassifier:
-    """Return the same forest that averages its trees."""
-    other = model.copy().set_params(posterior="kneser-ney", calibration=None, joint_kernel="auto")
-    other._apply_changes(other._model)
-    return other
 
 
 def without_noise(model: MondrianForestClassifier, proba: Array) -> Array:
@@ -102,7 +95,7 @@ def test_the_function_is_that_of_the_gaussian_process(
     at = np.concatenate(
         [x[:10] + 0.02 * rng.normal(size=(10, 16)), rng.uniform(-0.4, 1.4, size=(25, 16))]
     )
-    found = function_of(model, model.predict_proba(at), plain(model).predict_proba(at))
+    found = function_of(model, model.predict_proba(at), averaging(model).predict_proba(at))
     expected = reference(model, x, y, at)
     assert np.abs(expected).max() > 0.3
     np.testing.assert_allclose(found, expected, atol=2e-4)
@@ -119,7 +112,7 @@ def test_a_row_of_whole_weight_is_as_many_rows_of_the_process(
     model = make(n_estimators=8, **settings).fit(x, y, weights)
     assert model.joint_weight_ > 0.2
     at = np.concatenate([x[:10] + 0.02 * rng.normal(size=(10, 16)), rng.uniform(size=(25, 16))])
-    found = function_of(model, model.predict_proba(at), plain(model).predict_proba(at))
+    found = function_of(model, model.predict_proba(at), averaging(model).predict_proba(at))
     expected = reference(model, x.repeat(weights, axis=0), y.repeat(weights), at)
     np.testing.assert_allclose(found, expected, atol=5e-4)
     # And of rows that are left out, with all of their weight.
@@ -127,7 +120,7 @@ def test_a_row_of_whole_weight_is_as_many_rows_of_the_process(
     seen = np.minimum(average, without_noise(model, left_out)).min(axis=1) > 1e-8
     for row in np.flatnonzero(seen)[:3].tolist():
         found = function_of(model, left_out[[row]], average[[row]])
-        without = plain(model).forget(row)
+        without = averaging(model).forget(row)
         rest = np.delete(np.arange(60), row).repeat(np.delete(weights, row))
         expected = reference(without, x[rest], y[rest], x[[row]])
         np.testing.assert_allclose(found, expected, atol=2e-3)
@@ -146,7 +139,7 @@ def test_left_out_rows_meet_the_process_of_the_forest_that_forgot_them(
     assert model.joint_weight_ > 0.1
     found = function_of(model, model.loo_predict_proba(), model.loo_predict_proba(calibrated=False))
     for row in [0, 1, 2, 40, 55, 70]:
-        without = plain(model).forget(row)
+        without = averaging(model).forget(row)
         rest = np.delete(np.arange(n), row)
         expected = reference(without, x[rest], y[rest], x[[row]])[0]
         np.testing.assert_allclose(found[row], expected, atol=5e-4)
@@ -171,7 +164,7 @@ def test_left_out_predictions_are_those_of_refits(predictive: Any) -> None:
     for row in rows:
         without = model.copy().forget(row)
         assert without.joint_weight_ > 0.1
-        average = plain(without).predict_proba(x[[row]])
+        average = averaging(without).predict_proba(x[[row]])
         expected = function_of(without, without.predict_proba(x[[row]]), average)[0]
         np.testing.assert_allclose(found[row], expected, atol=1e-3)
 
@@ -243,42 +236,18 @@ def test_rows_left_out_in_groups_calibrate_as_well_as_one_by_one() -> None:
 
 @pytest.mark.slow
 def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
-    rng = np.random.default_rng(21)
     # More rows than are left out; some are copies.
     n = 330
     x, y = data(n, n_classes=4)
     x[290:310], x[310:] = x[:20], x[:20]
     y[290:310] = y[:20]
     names = np.array(["a", "b", "c", "d"])[y]
-    settings: dict[str, Any] = {"n_estimators": 3}
-    whole = make(**settings).fit(x, names)
-    order = rng.permutation(n)
-    other = make(**settings, n_jobs=2).partial_fit(x[order[:100]], names[order[:100]])
-    other.partial_fit(2.0 * x[:100], np.full(100, "e"), ids=np.arange(5000, 5100))
-    other.predict(x[:3])
-    other.partial_fit(x[order[100:]], names[order[100:]])
-    other.predict(x[:3])
-    other.forget(np.arange(5000, 5100))
-    shards = [
-        make(**settings).partial_fit(x[part], names[part], ids=part)
-        for part in (order[:200], order[200:])
-    ]
-    merged = shards[0].merge(shards[1])
-    file = io.BytesIO()
-    other.save(file)
-    file.seek(0)
-    switched = make(**settings, **ALONE).fit(x[:-1], names[:-1])
+    fresh = partial(make, n_estimators=3)
+    switched = fresh(**ALONE).fit(x[:-1], names[:-1])
     switched.set_params(posterior="joint", joint_kernel="trees").partial_fit(x[-1:], names[-1:])
-    for model in (other, merged, merged.copy(), boscage.load(file), switched):
-        assert model.posterior == "joint"
-        assert model.digest() == whole.digest()
-        assert model.joint_weight_ == whole.joint_weight_ > 0.0
-        np.testing.assert_array_equal(model.predict_proba(x[::9]), whole.predict_proba(x[::9]))
-    numbers = np.argsort(merged.ids_)[:40]
-    np.testing.assert_array_equal(
-        merged.loo_predict_proba(merged.ids_[numbers]), whole.loo_predict_proba(np.arange(40))
-    )
-    assert whole.digest() != make(**settings, **ALONE).fit(x, names).digest()
+    whole = fit_in_any_history(fresh, x, names, [switched])
+    assert whole.posterior == "joint"
+    assert whole.digest() != fresh(**ALONE).fit(x, names).digest()
 
 
 @pytest.mark.parametrize("settings", KINDS)
