@@ -112,7 +112,7 @@ def test_copies_do_not_choose_the_noise_unless_they_disagree() -> None:
 
 
 @pytest.mark.slow
-def test_the_prediction_depends_on_the_set_of_rows_averaging() -> None:
+def test_the_prediction_depends_on_the_set_of_rows_alone() -> None:
     """Also where only some rows choose the noise, and some are left out."""
     n = 1100
     x, y = data(0.2, n)
