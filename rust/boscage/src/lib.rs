@@ -43,9 +43,10 @@ pub use mondrian::{
     Batch, Calibration, CalibrationLink, CandidateRates, Categories, CellCount, CellPlan, CellShare,
     ClassPosterior, ClassificationSettings, ClassifierCells, ClassifierFreezer, CoarsePrior, Component,
     Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier, FrozenForest,
-    FrozenRegressor, HyperparameterRule, Hyperparameters, JointKernel, MAX_KNOTS, MAX_LEVEL, MAX_LIMIT_ROWS,
-    MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
-    Rates, RegressionSettings, RegressorCells, RegressorFreezer, RowExtent, Substitute, SubstituteTerm,
-    TargetKind, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents,
+    FrozenRegressor, HyperparameterRule, Hyperparameters, JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS,
+    MAX_KNOTS, MAX_LEVEL, MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor,
+    MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, RegressorCells,
+    RegressorFreezer, RowExtent, Substitute, SubstituteTerm, TargetKind, Trend, TrendPart, candidate_rates,
+    extra_trees_rates, first_by_contents,
 };
 pub use random::Stream;

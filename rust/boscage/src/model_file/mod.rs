@@ -3,8 +3,9 @@
 //! A Mondrian forest is a function of its seed, settings and rows, so its file holds only these, and loading
 //! draws the same trees again, bit for bit. A manipulated file therefore cannot hold trees that are
 //! inconsistent with their rows. Bayesian trees and BART do not keep rows: their files hold the trees, which
-//! are checked on reading. So do files of forests without rows, but for the cuts, which are drawn again. A file of BART also holds the final state of each chain, which is checked against
-//! the rows when chains are continued.
+//! are checked on reading. A file of BART also holds the final state of each chain, which is checked against the
+//! rows when chains are continued. Forests without rows keep none either: their files hold the trees without their
+//! cuts, which are drawn again.
 //!
 //! | bytes | field | what |
 //! | --- | --- | --- |

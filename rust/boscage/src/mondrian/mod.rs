@@ -44,7 +44,7 @@ pub use forest::rows_by_contents::first_by_contents;
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use frozen::forest::FrozenForest;
 pub use frozen::freezer::Freezer;
-pub use joint::kernel::{JointKernel, MAX_LIMIT_ROWS};
+pub use joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_REGRESSION_LIMIT_ROWS};
 pub use model::MondrianForest;
 pub use process::categories::Categories;
 pub use process::domain::{Domain, MAX_LEVEL};

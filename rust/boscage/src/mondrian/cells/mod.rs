@@ -24,4 +24,6 @@ pub(crate) mod summary;
 pub(crate) mod top;
 
 #[cfg(test)]
+pub(crate) mod test_data;
+#[cfg(test)]
 mod tests;

@@ -145,7 +145,7 @@ impl CellPlan {
     /// A number of targets other than that of the rows; rows that are not of the domain; an interrupt.
     pub fn count(&self, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<Vec<CellCount>> {
         check_length("targets", targets.len(), rows.n_rows())?;
-        let cells = self.cells_of_all(rows, run)?;
+        let cells = self.cells_of(rows, &self.tops, run)?;
         let mut counts = vec![CellCount::NONE; self.n_cells()];
         for (tree, cells) in cells.into_iter().enumerate() {
             for (cell, &target) in cells.into_iter().zip(targets) {
@@ -247,7 +247,7 @@ impl CellPlan {
 
     /// By tree, the owner of every row.
     pub(crate) fn owners_of(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
-        let mut owners = self.cells_of_all(rows, run)?;
+        let mut owners = self.cells_of(rows, &self.tops, run)?;
         for (tree, cells) in owners.iter_mut().enumerate() {
             let of_cells = &self.owners[self.first[tree]..];
             for cell in cells {
@@ -255,11 +255,6 @@ impl CellPlan {
             }
         }
         Ok(owners)
-    }
-
-    /// By tree, the cell of every row.
-    fn cells_of_all(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
-        self.cells_of(rows, &self.tops, run)
     }
 
     /// By top of some, the cell of every row.

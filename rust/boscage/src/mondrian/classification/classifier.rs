@@ -17,7 +17,7 @@ use crate::mondrian::classification::settings::{
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
-use crate::mondrian::joint::kernel::JointKernel;
+use crate::mondrian::joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
@@ -68,17 +68,17 @@ pub(super) struct JointState {
 
 impl Classification {
     pub(super) fn new(settings: ClassificationSettings, classes: ClassTable) -> Self {
-        Self { settings, classes, joint: OnceLock::new(), link: OnceLock::new() }
+        Self { settings: settings.effective(), classes, joint: OnceLock::new(), link: OnceLock::new() }
     }
 
+    /// Whether the posterior is joint, with the covariance of infinitely many trees.
     fn is_limit(&self, forest: &Forest<ClassCounts>) -> bool {
-        self.settings.joint_kernel.is_limit(&forest.settings, forest.n_rows())
+        self.settings.joint_kernel.is_limit(&forest.settings, forest.n_rows(), MAX_CLASSIFICATION_LIMIT_ROWS)
     }
 
     /// How many rows calibrate at most.
     fn n_calibrating(&self, forest: &Forest<ClassCounts>) -> usize {
-        let is_limit = self.settings.posterior == ClassPosterior::Joint && self.is_limit(forest);
-        if is_limit { calibration::ROWS_OF_LIMIT } else { calibration::ROWS }
+        if self.is_limit(forest) { calibration::ROWS_OF_LIMIT } else { calibration::ROWS }
     }
 
     /// The rows that calibrate, each predicted without itself.
@@ -236,7 +236,7 @@ impl MondrianClassifier {
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
         check_memory(settings.trees().len(), batch.rows.n_rows(), classes.labels.len())?;
-        let posterior = Classification::new(classification.effective(), classes);
+        let posterior = Classification::new(classification, classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
 
@@ -380,7 +380,7 @@ impl MondrianClassifier {
     /// Whether the posterior is joint, with the covariance of infinitely many trees.
     #[must_use]
     pub fn has_limit(&self) -> bool {
-        self.posterior() == ClassPosterior::Joint && self.posterior.is_limit(&self.forest)
+        self.posterior.is_limit(&self.forest)
     }
 
     /// Sets how probabilities are calibrated, what the trees say of a row's class, and the covariance of the joint posterior;

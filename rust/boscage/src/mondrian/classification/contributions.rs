@@ -117,7 +117,7 @@ impl MondrianClassifier {
         let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
         let by_trees = |state: &'a JointState| match &state.function {
             JointFunction::Trees(function) => Ok(function),
-            JointFunction::Limit(_) => {
+            JointFunction::Limit { .. } => {
                 let expected = "trees where contributions of trees add up";
                 Err(Error::InvalidSetting { name: "joint_kernel", expected, found: "the limit".into() })
             }

@@ -31,12 +31,11 @@ impl<P: FrozenPosterior> FrozenForest<P> {
         settings: MondrianSettings,
         domain: Domain,
         extent: RowExtent,
-        posterior: P,
+        mut posterior: P,
         storage: AnyStorage<P::Statistics>,
         run: &Run<'_>,
     ) -> Result<Self> {
         let mut forest = Forest::without_rows(settings, domain, storage);
-        let mut posterior = posterior;
         let (lifetime, told) = (forest.settings.lifetime, vec![Vec::new(); forest.settings.n_estimators]);
         with_storage!(forest.storage.get_mut(), storage => {
             storage.level = extent.level;
@@ -94,12 +93,11 @@ impl<P: FrozenPosterior> FrozenForest<P> {
     /// Bytes that the trees hold.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let trees: usize = self.model.forest.storage.peek(|storage| {
-            with_storage!(storage, storage => {
-                storage.trees.iter().map(|tree| bytes_of_tree(&self.model.posterior, tree)).sum()
-            })
-        });
-        trees
+        let posterior = &self.model.posterior;
+        self.model
+            .forest
+            .storage
+            .peek(|storage| with_storage!(storage, storage => bytes_of_trees(posterior, &storage.trees)))
     }
 
     /// Reference ranges and weights.
@@ -136,10 +134,10 @@ pub(crate) fn check_realised(settings: &MondrianSettings) -> Result<()> {
     Err(Error::InvalidSetting { name: "predictive", expected, found })
 }
 
-/// Bytes that a tree holds, with what the posterior keeps of it.
-pub(super) fn bytes_of_tree<S: Scalar, P: FrozenPosterior>(
+/// Bytes that trees hold, with what the posterior keeps of them.
+pub(super) fn bytes_of_trees<S: Scalar, P: FrozenPosterior>(
     posterior: &P,
-    tree: &Tree<S, P::Statistics>,
+    trees: &[Tree<S, P::Statistics>],
 ) -> usize {
-    tree.bytes() + posterior.bytes_of(tree.arena.n_indices())
+    trees.iter().map(|tree| tree.bytes() + posterior.bytes_of(tree.arena.n_indices())).sum()
 }

@@ -7,7 +7,7 @@ use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::CellShare;
 use crate::mondrian::cells::top::Step as TopStep;
 use crate::mondrian::forest::storage::{AnyStorage, with_storage};
-use crate::mondrian::frozen::forest::{FrozenForest, bytes_of_tree, check_realised};
+use crate::mondrian::frozen::forest::{FrozenForest, bytes_of_trees, check_realised};
 use crate::mondrian::frozen::posterior::FrozenPosterior;
 use crate::mondrian::frozen::record::TreeRecord;
 use crate::mondrian::model::NodePosterior;
@@ -21,9 +21,9 @@ pub struct Freezer<P: NodePosterior> {
     posterior: P,
     /// The trees that are complete.
     storage: AnyStorage<P::Statistics>,
-    /// The next tree, as far as its cells have come,
+    /// The next tree, as far as its cells have come.
     record: TreeRecord,
-    /// and how many steps of its top are written down.
+    /// How many steps of that tree's top are written down.
     n_steps: usize,
     /// Numbers of cells and of leaves that have come.
     n_cells: usize,
@@ -157,9 +157,7 @@ impl<P: FrozenPosterior> Freezer<P> {
     /// Bytes that the complete trees hold, and are going to hold in the forest.
     #[must_use]
     pub fn bytes_of_trees(&self) -> usize {
-        with_storage!(&self.storage, storage => {
-            storage.trees.iter().map(|tree| bytes_of_tree(&self.posterior, tree)).sum()
-        })
+        with_storage!(&self.storage, storage => bytes_of_trees(&self.posterior, &storage.trees))
     }
 
     /// The same, with what is written down of the next tree.

@@ -1,7 +1,6 @@
 //! A tree without its rows, as it is written down: which cuts part rows, and what its leaves say.
 
-use crate::data::Scalar;
-use crate::data::Table;
+use crate::data::{Scalar, Table};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::summary::Words;
 use crate::mondrian::cells::top::Step as TopStep;

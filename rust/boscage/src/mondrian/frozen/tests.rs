@@ -2,120 +2,47 @@
 //! written down.
 
 use crate::control::Run;
-use crate::data::{Label, Rows};
+use crate::data::Label;
 use crate::error::{Error, Result};
-use crate::mondrian::cells::counts::CellCount;
 use crate::mondrian::cells::plan::{CellPlan, RowExtent};
+use crate::mondrian::cells::test_data::{self, Data, classification, domain, plan};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::frozen::{ClassifierFreezer, FrozenClassifier};
-use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
-use crate::mondrian::forest::Batch;
+use crate::mondrian::classification::settings::ClassificationSettings;
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::frozen::forest::FrozenForest;
 use crate::mondrian::frozen::posterior::FrozenPosterior;
 use crate::mondrian::frozen::record::{Step, TreeRecord};
-use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::frozen::{FrozenRegressor, RegressorFreezer};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
 
-const FEATURES: usize = 3;
 const DISCOUNT: f64 = 7.0;
 
-/// Rows with classes.
-struct Data {
-    x: Vec<f64>,
-    codes: Vec<u32>,
+/// Rows without weights.
+fn rows(stream: &mut Stream, n_rows: usize) -> Data {
+    Data { weights: None, ..Data::random(stream, n_rows) }
 }
 
-impl Data {
-    /// Rows of which some coincide, and some lie far outside the ranges; with few classes or with many.
-    fn random(stream: &mut Stream, n_rows: usize) -> Self {
-        let (far, kind, n_classes) = (stream.below(3), stream.below(3), [2, 3, 70][stream.below(3)]);
-        let mut x = Vec::new();
-        for _ in 0..n_rows {
-            let scale = if stream.below(20) < far { 40.0 } else { 1.0 };
-            for _ in 0..FEATURES {
-                let value = stream.unit();
-                let value = [(value * 6.0).floor() / 4.0, f64::from(value as f32), value][kind];
-                x.push(scale * value);
-            }
-        }
-        let code = |row: usize, stream: &mut Stream| {
-            let own = (x[row * FEATURES] * n_classes as f64).abs() as usize % n_classes;
-            (if stream.below(4) == 0 { stream.below(n_classes) } else { own }) as u32
-        };
-        let codes = (0..n_rows).map(|row| code(row, stream)).collect();
-        Self { x, codes }
+/// The labels that rows have, their numbers of rows, and the rows' classes among them.
+fn classes(data: &Data) -> (Vec<Label>, Vec<u64>, Vec<u32>) {
+    let mut found = data.codes.clone();
+    found.sort_unstable();
+    found.dedup();
+    let number = |code: &u32| found.binary_search(code).unwrap() as u32;
+    let codes: Vec<u32> = data.codes.iter().map(number).collect();
+    let mut n_rows_of = vec![0; found.len()];
+    for &code in &codes {
+        n_rows_of[code as usize] += 1;
     }
-
-    fn rows(&self) -> Rows<'_> {
-        Rows::from_f64(&self.x, FEATURES).unwrap()
-    }
-
-    fn some(&self, rows: &[u32]) -> Self {
-        let row = |row: u32| self.x[row as usize * FEATURES..][..FEATURES].to_vec();
-        let codes = rows.iter().map(|&i| self.codes[i as usize]).collect();
-        Self { x: rows.iter().flat_map(|&i| row(i)).collect(), codes }
-    }
-
-    fn numbers(&self) -> Vec<f64> {
-        self.codes.iter().map(|&code| f64::from(code)).collect()
-    }
-
-    fn batch(&self) -> Batch<'_> {
-        Batch { rows: self.rows(), ids: None, weights: None }
-    }
-
-    /// The labels that rows have, their numbers of rows, and the rows' classes among them.
-    fn classes(&self) -> (Vec<Label>, Vec<u64>, Vec<u32>) {
-        let mut found = self.codes.clone();
-        found.sort_unstable();
-        found.dedup();
-        let number = |code: &u32| found.binary_search(code).unwrap() as u32;
-        let codes: Vec<u32> = self.codes.iter().map(number).collect();
-        let mut n_rows_of = vec![0; found.len()];
-        for &code in &codes {
-            n_rows_of[code as usize] += 1;
-        }
-        (found.iter().map(|&code| Label::Int(i64::from(code))).collect(), n_rows_of, codes)
-    }
+    (found.iter().map(|&code| Label::Int(i64::from(code))).collect(), n_rows_of, codes)
 }
 
 fn settings(stream: &mut Stream, seed: u64) -> MondrianSettings {
-    MondrianSettings {
-        n_estimators: 1 + stream.below(4),
-        lifetime: [f64::INFINITY, 3.0][stream.below(2)],
-        min_samples_split: [2, 9, 30][stream.below(3)],
-        predictive: Predictive::Realised,
-        seed,
-        share: None,
-    }
-}
-
-fn domain() -> Domain {
-    Domain::new(vec![0.0; FEATURES], vec![1.0; FEATURES], Some(vec![1.0, 0.5, 2.0])).unwrap()
-}
-
-/// A plan of cells, by counts of two blocks.
-fn plan(stream: &mut Stream, settings: MondrianSettings, data: &Data) -> CellPlan {
-    let (run, targets) = (Run::default(), data.numbers());
-    let extent = RowExtent::of(&domain(), data.rows()).unwrap();
-    let mut plan = CellPlan::new(settings, domain(), extent).unwrap();
-    for _ in 0..stream.below(4) {
-        let is_cut: Vec<bool> = (0..plan.n_cells()).map(|_| stream.below(4) > 0).collect();
-        plan = plan.refined(&is_cut, 1 + stream.below(5)).unwrap();
-        let middle = stream.below(targets.len());
-        let part =
-            |start, end| plan.count(data.rows().slice(start, end), &targets[start..end], &run).unwrap();
-        let parts = part(0, middle).into_iter().zip(part(middle, targets.len()));
-        let sums: Vec<CellCount> = parts.map(|(a, b)| a.and(b)).collect();
-        plan = plan.condensed(&sums, stream.below(40) as u64).unwrap().0;
-    }
-    plan
+    MondrianSettings { predictive: Predictive::Realised, ..test_data::settings(stream, seed) }
 }
 
 /// Calls `grow` with the rows of some cells at a time, by their places, until all have come.
@@ -152,16 +79,11 @@ fn a_classifier_without_rows_predicts_as_one_with_rows() {
     for seed in 0..60 {
         let mut stream = Stream::new(seed, 5);
         let n_rows = 1 + stream.below(600);
-        let data = Data::random(&mut stream, n_rows);
-        let test = Data::random(&mut stream, 200);
+        let data = rows(&mut stream, n_rows);
+        let test = rows(&mut stream, 200);
         let settings = settings(&mut stream, seed);
-        let (labels, n_rows_of, codes) = data.classes();
-        let classification = ClassificationSettings {
-            discount: DISCOUNT,
-            posterior: ClassPosterior::KneserNey,
-            calibration: Calibration::None,
-            ..ClassificationSettings::default()
-        };
+        let (labels, n_rows_of, codes) = classes(&data);
+        let classification = ClassificationSettings { discount: DISCOUNT, ..classification() };
         let targets = (&codes[..], &labels[..]);
         let one = MondrianClassifier::fit(
             settings.clone(),
@@ -204,8 +126,8 @@ fn a_regressor_without_rows_predicts_as_one_with_rows() {
     for seed in 0..40 {
         let mut stream = Stream::new(seed, 6);
         let n_rows = 1 + stream.below(500);
-        let data = Data::random(&mut stream, n_rows);
-        let test = Data::random(&mut stream, 100);
+        let data = rows(&mut stream, n_rows);
+        let test = rows(&mut stream, 100);
         let settings = settings(&mut stream, seed);
         // One of the two is not 0, or neither.
         let (delay, variance) = [(0.0, 0.0), (0.4, 0.0), (0.0, 3.0)][stream.below(3)];
@@ -245,8 +167,8 @@ fn a_regressor_without_rows_predicts_as_one_with_rows() {
 /// A forest of one tree of 200 rows.
 fn small() -> (FrozenClassifier, ClassifierFreezer) {
     let (mut stream, run) = (Stream::new(3, 7), Run::default());
-    let data = Data::random(&mut stream, 200);
-    let (labels, n_rows_of, codes) = data.classes();
+    let data = rows(&mut stream, 200);
+    let (labels, n_rows_of, codes) = classes(&data);
     let settings = MondrianSettings {
         n_estimators: 1,
         predictive: Predictive::Realised,
@@ -302,8 +224,8 @@ fn groups_come_in_the_order_of_the_plan() {
     assert!(is_wrong(freezer.next_cells(0)) && is_wrong(freezer.next_cells(2)));
     let plan = freezer.next_cells(1).unwrap();
     let (mut stream, run) = (Stream::new(3, 7), Run::default());
-    let data = Data::random(&mut stream, 200);
-    let (labels, n_rows_of, codes) = data.classes();
+    let data = rows(&mut stream, 200);
+    let (labels, n_rows_of, codes) = classes(&data);
     let mut freezer = freezer;
     let others = plan.owned(vec![1]).unwrap();
     assert!(matches!(freezer.grow(others, data.rows(), &codes, &run), Err(Error::InvalidSetting { .. })));

@@ -11,26 +11,32 @@ pub enum JointKernel {
     /// the number of rows, and the time of a prediction with that number. Realised predictions need trees to follow, and have
     /// the covariance of these.
     Limit,
-    /// That of infinitely many trees with at most [`MAX_LIMIT_ROWS`] rows, unless nodes with fewer than `min_samples_split` > 2 rows are
-    /// not split or predictions are realised; else that of the forest's trees.
+    /// That of infinitely many trees with at most [`MAX_REGRESSION_LIMIT_ROWS`] or [`MAX_CLASSIFICATION_LIMIT_ROWS`] rows, unless
+    /// nodes with fewer than `min_samples_split` > 2 rows are not split or predictions are realised; else that of the forest's
+    /// trees.
     #[default]
     Auto,
 }
 
-/// The number of rows up to which [`JointKernel::Auto`] is that of infinitely many trees.
-pub const MAX_LIMIT_ROWS: usize = 5000;
+/// The number of rows up to which [`JointKernel::Auto`] is that of infinitely many trees in regression. A joint model is the default
+/// there, so that it must not take long.
+pub const MAX_REGRESSION_LIMIT_ROWS: usize = 5000;
+
+/// The same in classification.
+pub const MAX_CLASSIFICATION_LIMIT_ROWS: usize = 10_000;
 
 impl JointKernel {
     /// All of them, in the order of their numbers.
     pub(crate) const ALL: [Self; 3] = [Self::Trees, Self::Limit, Self::Auto];
 
-    /// Whether the covariance is that of infinitely many trees, in a forest with these settings and so many rows.
-    pub(crate) fn is_limit(self, settings: &MondrianSettings, n_rows: usize) -> bool {
+    /// Whether the covariance is that of infinitely many trees, in a forest with these settings and so many rows. `most` is the
+    /// number up to which [`JointKernel::Auto`] is.
+    pub(crate) fn is_limit(self, settings: &MondrianSettings, n_rows: usize, most: usize) -> bool {
         let is_averaged = settings.predictive == Predictive::Averaged;
         match self {
             Self::Trees => false,
             Self::Limit => is_averaged,
-            Self::Auto => is_averaged && settings.min_samples_split <= 2 && n_rows <= MAX_LIMIT_ROWS,
+            Self::Auto => is_averaged && settings.min_samples_split <= 2 && n_rows <= most,
         }
     }
 }

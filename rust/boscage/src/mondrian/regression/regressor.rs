@@ -117,7 +117,7 @@ impl NodePosterior for Regression {
 
     fn predictive_changed(&mut self, forest: &Forest<NodeMoments>) {
         // Realised predictions have no limit of trees.
-        let has_limit = self.settings.joint_kernel.is_limit(&forest.settings, forest.n_rows());
+        let has_limit = self.settings.is_limit(&forest.settings, forest.n_rows());
         if self.state.get().is_some_and(|state| state.joint.is_some() && state.limit().is_some() != has_limit)
         {
             self.reset();

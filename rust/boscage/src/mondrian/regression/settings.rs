@@ -1,7 +1,8 @@
 //! Settings of the regression posterior.
 
 use crate::error::{Error, Result};
-use crate::mondrian::joint::kernel::JointKernel;
+use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::joint::kernel::{JointKernel, MAX_REGRESSION_LIMIT_ROWS};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::validate::{Interval, check_within};
 
@@ -96,6 +97,11 @@ const MAX_DELAY: f64 = 300.0;
 const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
 
 impl RegressionSettings {
+    /// Whether a joint posterior has the covariance of infinitely many trees, in a forest with these settings and so many rows.
+    pub(crate) fn is_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
+        self.joint_kernel.is_limit(forest, n_rows, MAX_REGRESSION_LIMIT_ROWS)
+    }
+
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
     /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, or a trend without the joint

@@ -43,28 +43,33 @@ struct Solution {
 /// The equations of a forest, solved.
 pub(super) struct LimitEquations {
     problem: Problem,
+    /// The variance of its noise.
+    pub(super) noise: f64,
     solution: Solution,
 }
 
 impl LimitEquations {
+    /// `noise` is that of the same rows, if it has been chosen.
+    ///
     /// # Errors
     /// An interrupt.
     pub(super) fn new<S: Scalar>(
         forest: &Forest<ClassCounts>,
         storage: &Storage<S, ClassCounts>,
         classes: &ClassTable,
+        noise: Option<f64>,
         run: &Run<'_>,
     ) -> Result<Self> {
         let order = common_order(forest, storage, classes);
-        let mut judges = calibration::choose(forest, classes, NOISE_ROWS).into_usable();
-        judges.sort_unstable();
-        let judges = order.iter().copied().filter(|row| judges.binary_search(row).is_ok()).collect();
-        let noise = Problem::new(forest, storage, classes, judges).best_noise(run)?;
+        let noise = match noise {
+            Some(noise) => noise,
+            None => Problem::of_judges(forest, storage, classes, &order).best_noise(run)?,
+        };
         let problem = Problem::new(forest, storage, classes, order);
         let covariances =
             |row: usize, entries: &mut [f64]| problem.rows.covariances(row, &problem.covariance, entries);
         let solution = Solution::new(&problem.codes, covariances, noise, run)?;
-        Ok(Self { problem, solution })
+        Ok(Self { problem, noise, solution })
     }
 
     /// The function's values for rows of the forest, each by the others: `n_rows x n_classes`.
@@ -107,6 +112,19 @@ impl Problem {
         let rows = LimitRows::new(table, &codes.order, forest.domain.rates());
         let rate = RATE * forest.domain.total_weight();
         Self { codes, rows, covariance: ExponentialCovariance::new(rate, forest.settings.lifetime) }
+    }
+
+    /// Of the rows that choose the noise.
+    fn of_judges<S: Scalar>(
+        forest: &Forest<ClassCounts>,
+        storage: &Storage<S, ClassCounts>,
+        classes: &ClassTable,
+        order: &[RowId],
+    ) -> Self {
+        let mut judges = calibration::choose(forest, classes, NOISE_ROWS).into_usable();
+        judges.sort_unstable();
+        let is_judge = |row: &RowId| judges.binary_search(row).is_ok();
+        Self::new(forest, storage, classes, order.iter().copied().filter(is_judge).collect())
     }
 
     /// The first of the rows that are the same as one in all that counts: which of them has which place depends on their arrival,

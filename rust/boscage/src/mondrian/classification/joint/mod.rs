@@ -81,7 +81,11 @@ fn clock_rate(domain: &Domain) -> f64 {
 #[derive(Debug, Clone)]
 pub(super) enum JointFunction {
     Trees(TreesFunction),
-    Limit(LimitFunction<ExponentialCovariance>),
+    Limit {
+        function: LimitFunction<ExponentialCovariance>,
+        /// The variance of the noise, which is that of rows that are left out, too.
+        noise: f64,
+    },
 }
 
 impl JointFunction {
@@ -101,9 +105,10 @@ impl JointFunction {
             return Ok(None);
         }
         if is_limit {
-            let equations = limit_equations(forest, classes, run)?;
+            let equations = limit_equations(forest, classes, None, run)?;
             let values = equations.left_out(left_out, run)?;
-            return Ok(Some((Self::Limit(equations.function()), values)));
+            let noise = equations.noise;
+            return Ok(Some((Self::Limit { function: equations.function(), noise }, values)));
         }
         let (function, values) = TreesFunction::new(forest, classes, left_out, run)?;
         Ok(Some((Self::Trees(function), values)))
@@ -121,7 +126,7 @@ impl JointFunction {
     ) -> Result<Vec<f64>> {
         match self {
             Self::Trees(function) => function.predict(forest, rows, run),
-            Self::Limit(function) => {
+            Self::Limit { function, .. } => {
                 let mut filled = Vec::new();
                 let rows = forest.domain.complete(rows, &mut filled)?;
                 let values = function.at_rows(&forest.domain, rows, run)?;
@@ -143,7 +148,9 @@ impl JointFunction {
     ) -> Result<Vec<f64>> {
         match self {
             Self::Trees(function) => function.left_out(forest, classes, rows, run),
-            Self::Limit(_) => limit_equations(forest, classes, run)?.left_out(rows, run),
+            Self::Limit { noise, .. } => {
+                limit_equations(forest, classes, Some(*noise), run)?.left_out(rows, run)
+            }
         }
     }
 }
@@ -151,7 +158,8 @@ impl JointFunction {
 fn limit_equations(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
+    noise: Option<f64>,
     run: &Run<'_>,
 ) -> Result<LimitEquations> {
-    with_storage!(forest.flushed(run)?, storage => LimitEquations::new(forest, storage, classes, run))
+    with_storage!(forest.flushed(run)?, storage => LimitEquations::new(forest, storage, classes, noise, run))
 }

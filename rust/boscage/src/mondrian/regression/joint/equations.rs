@@ -98,7 +98,7 @@ impl Limit {
             LimitRows::new(table, order, forest.domain.rates())
         };
         let lifetime = forest.settings.lifetime;
-        settings.joint_kernel.is_limit(&forest.settings, order.len()).then(|| Self { rows: of(), lifetime })
+        settings.is_limit(&forest.settings, order.len()).then(|| Self { rows: of(), lifetime })
     }
 
     fn covariance(&self, hyper: &Hyperparameters) -> LogisticCovariance {
