@@ -142,6 +142,19 @@ def test_auto_takes_the_limit_where_it_says() -> None:
         assert np.array_equal(one.predict_proba(at), other.predict_proba(at))
 
 
+@pytest.mark.slow
+def test_auto_takes_the_trees_of_more_rows() -> None:
+    x, y = data(0.1, 10_001)
+    models = {kind: make(n_estimators=3, joint_kernel=kind).fit(x, y) for kind in ("auto", "trees")}
+    at = places(x)
+    proba = {kind: model.predict_proba(at) for kind, model in models.items()}
+    assert np.array_equal(proba["auto"], proba["trees"])
+    for model in models.values():
+        model.forget([10_000])
+    proba = {kind: model.predict_proba(at) for kind, model in models.items()}
+    assert not np.array_equal(proba["auto"], proba["trees"])
+
+
 def test_wrong_labels_cost_less_than_with_the_noise_of_trees() -> None:
     x, wrong = data(0.5, 600)
     at, truth = data(0.0, 2000, seed=4)

@@ -61,9 +61,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         is a known function of the distance of two rows. Left-out rows choose the variance of its
         noise, and up to 1,000 of them calibrate. Nodes are never kept from being split
         (`min_samples_split`, equal labels). It takes memory that grows with the square of the
-        number of rows (100 MB at 5,000 rows), time that grows with the cube, and for each
-        prediction time that grows with the number of rows. "auto" takes the limit with at most
-        5,000 rows, if ``min_samples_split=2`` and ``predictive="averaged"``, and else the trees.
+        number of rows (400 MB and some ten seconds of a processor at 10,000 rows), time that grows
+        with the cube, and for each prediction time that grows with the number of rows. "auto" takes
+        the limit with at most 10,000 rows, if ``min_samples_split=2`` and
+        ``predictive="averaged"``, and else the trees.
         With "trees" and 1,000 rows or more, the rows that calibrate are left out in groups, of a
         tenth of the rows at most. ``contributions`` need sums over trees, and are those of the
         same forest with "trees".

@@ -8,10 +8,9 @@
 //! Nearly all the work is products of blocks, which [`subtract`] does with the processor's vectors. Each sum has one order,
 //! so that results do not depend on the number of threads.
 
-use pulp::Arch;
-
 use crate::control::{Run, Threads};
 use crate::error::Result;
+use crate::math::vectors::with_vectors;
 
 /// Rows and columns of a block.
 const BLOCK: usize = 64;
@@ -87,7 +86,7 @@ impl CholeskyFactor {
         let others = threads.try_map(self.rows.len() - column - 1, run.control, |i| {
             let block = self.block(column + 1 + i, column, &before);
             let mut product = vec![0.0; BLOCK * BLOCK];
-            Arch::new().dispatch(|| {
+            with_vectors!(|| {
                 for (first, some) in product.chunks_exact_mut(AT_ONCE * BLOCK).enumerate() {
                     let rows = std::array::from_fn(|r| &block[(first * AT_ONCE + r) * BLOCK..][..BLOCK]);
                     for (group, columns) in turned.iter().enumerate() {
@@ -112,7 +111,7 @@ impl CholeskyFactor {
         let row = &self.rows[row];
         let mut rest: Vec<f64> =
             (0..BLOCK).flat_map(|i| &row.row(i)[column * BLOCK..][..BLOCK]).copied().collect();
-        Arch::new().dispatch(|| {
+        with_vectors!(|| {
             for first in (0..column * BLOCK).step_by(DEPTH) {
                 let some = first..(column * BLOCK).min(first + DEPTH);
                 for (i, rest) in rest.chunks_exact_mut(AT_ONCE * BLOCK).enumerate() {
@@ -188,7 +187,7 @@ impl CholeskyFactor {
 
     /// `L^-1 B`, where `B` is 0 above a block row.
     fn half_solve(&self, first: usize, groups: &mut [Group]) {
-        Arch::new().dispatch(|| {
+        with_vectors!(|| {
             for (block, row) in self.rows.iter().enumerate().skip(first) {
                 let start = block * BLOCK;
                 // Parts of sums are the same wherever the zeros end.
@@ -218,7 +217,7 @@ impl CholeskyFactor {
     /// `L'^-1 B`.
     fn solve_back(&self, groups: &mut [Group]) {
         let mut turned = vec![0.0; BLOCK * BLOCK];
-        Arch::new().dispatch(|| {
+        with_vectors!(|| {
             for (block, row) in self.rows.iter().enumerate().rev() {
                 let start = block * BLOCK;
                 turn(|k, i| row.inverse[k * BLOCK + i], &mut turned);

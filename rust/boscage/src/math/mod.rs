@@ -5,7 +5,7 @@
 //! `dual` is automatic differentiation in forward mode, with which belief propagation over a tree also gives
 //! the gradient of the likelihood in the hyperparameters. `golden_section` finds where a function is least. `order` maps
 //! floats to integers of the same order, so that they can be sorted and compared as integers. `fixed_point` adds
-//! numbers exactly. `cholesky` solves systems of some thousand equations.
+//! numbers exactly. `cholesky` solves systems of some thousand equations. `vectors` has loops compiled for the processor.
 
 pub(crate) mod cholesky;
 pub(crate) mod dual;
@@ -14,6 +14,7 @@ pub(crate) mod golden_section;
 pub(crate) mod logs;
 pub(crate) mod order;
 pub(crate) mod special_functions;
+pub(crate) mod vectors;
 
 /// The index of the greatest of some numbers; the first if several are equal.
 pub(crate) fn greatest(numbers: &[f64]) -> usize {

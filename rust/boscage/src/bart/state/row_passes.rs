@@ -1,13 +1,12 @@
 //! Passes over rows, in which a sweep spends most of its time. Each reads the leaf and the residual of every
 //! row once, in order.
 
-use crate::data::goes_right;
-use crate::data::sorted_column::{SortedColumn, Span};
-use pulp::Arch;
-
 use crate::bart::state::row_passes_simd;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::bart::state::tree::{NodeLabel, TreeState};
+use crate::data::goes_right;
+use crate::data::sorted_column::{SortedColumn, Span};
+use crate::math::vectors::with_vectors;
 
 /// The sum of all lanes.
 pub(crate) fn total(lanes: &[f64; LANES]) -> f64 {
@@ -171,7 +170,7 @@ pub(crate) fn split_labels(
     rank: u32,
     [left, right]: [NodeLabel; 2],
 ) {
-    Arch::new().dispatch(move || {
+    with_vectors!(move || {
         for (at, &own) in labels.iter_mut().zip(ranks) {
             let side = if goes_right(own, rank) { right } else { left };
             *at = if *at == leaf { side } else { *at };
@@ -187,7 +186,7 @@ pub(crate) fn join_labels(
     parent: NodeLabel,
 ) {
     let [(left, left_value), (right, right_value)] = children;
-    Arch::new().dispatch(move || {
+    with_vectors!(move || {
         for (at, r) in labels.iter_mut().zip(residuals) {
             *r += if *at == left {
                 left_value

@@ -1,6 +1,6 @@
 //! Small square matrices that rows of a block of vectors are multiplied with.
 
-use pulp::Arch;
+use crate::math::vectors::with_vectors;
 
 /// Columns that lie side by side.
 const TILE: usize = 4;
@@ -68,7 +68,7 @@ impl Tiles {
     /// Adds rows times the matrix to `out`.
     pub(super) fn add_rows(&self, rows: &[f64], out: &mut [f64]) {
         let some = AT_ONCE * self.width;
-        Arch::new().dispatch(|| {
+        with_vectors!(|| {
             for (rows, out) in rows.chunks_exact(some).zip(out.chunks_exact_mut(some)) {
                 self.add_some::<AT_ONCE>(rows, out);
             }
@@ -106,7 +106,7 @@ impl Tiles {
     pub(super) fn set_products(&mut self, rows: &[f64], others: &[f64]) {
         self.tiles.fill([0.0; TILE]);
         let (width, some) = (self.width, AT_ONCE * self.width);
-        Arch::new().dispatch(|| {
+        with_vectors!(|| {
             for (rows, others) in rows.chunks_exact(some).zip(others.chunks_exact(some)) {
                 self.add_products::<AT_ONCE>(rows, others);
             }

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
-
 use crate::control::Run;
 use crate::error::Result;
+use crate::math::vectors::with_vectors;
 
 /// Parts on which threads work; results depend on it, and not on the number of threads.
 const PARTS: usize = 8;
@@ -79,7 +78,7 @@ impl Part {
         let mut product = vec![[0.0; L]; self.rows.end];
         let at_once = self.rows.len() / AT_ONCE * AT_ONCE;
         let (some, others) = self.entries.split_at((0..at_once).map(|i| self.rows.start + i).sum());
-        Arch::new().dispatch(|| {
+        with_vectors!(|| {
             add_rows::<AT_ONCE, L>(self.rows.start, some, numbers, &mut product);
             add_rows::<1, L>(self.rows.start + at_once, others, numbers, &mut product);
         });

@@ -17,11 +17,10 @@ mod factor;
 mod logistic;
 mod matrix;
 
-use pulp::Arch;
-
 use crate::control::Run;
 use crate::data::{RowId, Rows, Scalar, Table};
 use crate::error::Result;
+use crate::math::vectors::with_vectors;
 use crate::mondrian::joint::LeftOutPlace;
 use crate::mondrian::joint::conjugate_gradients::Noise;
 use crate::mondrian::process::domain::Domain;
@@ -30,6 +29,9 @@ use matrix::SymmetricMatrix;
 pub(crate) use exponential::ExponentialCovariance;
 pub(crate) use factor::LimitFactor;
 pub(crate) use logistic::LogisticCovariance;
+
+/// Features whose distances are added in one pass over the rows.
+const AT_ONCE: usize = 4;
 
 /// A covariance that depends on the distance alone.
 pub(crate) trait Covariance {
@@ -80,9 +82,7 @@ impl LimitRows {
     fn to_point(&self, x: impl Fn(usize) -> f64, distances: &mut Vec<f64>) {
         distances.clear();
         distances.resize(self.n_rows, 0.0);
-        for feature in &self.features {
-            add_distances(&feature.places, feature.place(x(feature.number)), distances);
-        }
+        add_distances(&self.features, |feature| feature.place(x(feature.number)), distances);
     }
 
     pub(crate) fn n_rows(&self) -> usize {
@@ -97,23 +97,39 @@ impl LimitRows {
     /// Turns zeros into the covariances of a row with the rows before it, and with itself.
     pub(crate) fn covariances(&self, row: usize, covariance: &impl Covariance, entries: &mut [f64]) {
         let (before, own) = entries.split_at_mut(row);
-        self.add_to_row(row, before);
-        covariance.replace(before);
+        self.covariances_before(row, covariance, before);
         own[0] = covariance.of_itself();
     }
 
-    /// Adds the distances of a row from those before it.
-    fn add_to_row(&self, row: usize, distances: &mut [f64]) {
-        for feature in &self.features {
-            add_distances(&feature.places[..row], feature.places[row], distances);
-        }
+    fn covariances_before(&self, row: usize, covariance: &impl Covariance, entries: &mut [f64]) {
+        add_distances(&self.features, |feature| feature.places[row], entries);
+        covariance.replace(entries);
     }
 }
 
-fn add_distances(places: &[f64], place: f64, distances: &mut [f64]) {
-    Arch::new().dispatch(|| {
-        for (distance, other) in distances.iter_mut().zip(places) {
-            *distance += (other - place).abs();
+/// Adds the distances of a point from the first rows. The point has a place in each feature.
+fn add_distances(features: &[Feature], place: impl Fn(&Feature) -> f64, distances: &mut [f64]) {
+    let (some, rest) = features.as_chunks();
+    for some in some {
+        add_to_distances::<AT_ONCE>(some, &place, distances);
+    }
+    for one in rest {
+        add_to_distances(std::array::from_ref(one), &place, distances);
+    }
+}
+
+fn add_to_distances<const N: usize>(
+    features: &[Feature; N],
+    place: impl Fn(&Feature) -> f64,
+    distances: &mut [f64],
+) {
+    let places = features.each_ref().map(|feature| &feature.places[..distances.len()]);
+    let own = features.each_ref().map(place);
+    with_vectors!(move || {
+        for (row, distance) in distances.iter_mut().enumerate() {
+            for i in 0..N {
+                *distance += (places[i][row] - own[i]).abs();
+            }
         }
     });
 }
@@ -135,8 +151,7 @@ impl<'a> LimitSystem<'a> {
         run: &'a Run<'a>,
     ) -> Result<Self> {
         let matrix = SymmetricMatrix::new(rows.n_rows, covariance.of_itself(), run, |row, before| {
-            rows.add_to_row(row, before);
-            covariance.replace(before);
+            rows.covariances_before(row, covariance, before);
         })?;
         Ok(Self { matrix, noise: Noise::new(noise_variance, weights), run })
     }

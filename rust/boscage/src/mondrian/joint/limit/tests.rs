@@ -24,8 +24,7 @@ fn limit_rows(x: &[f64]) -> LimitRows {
 /// The covariances of a row with those before it.
 fn covariances(rows: &LimitRows, covariance: &impl Covariance, row: usize) -> Vec<f64> {
     let mut before = vec![0.0; row];
-    rows.add_to_row(row, &mut before);
-    covariance.replace(&mut before);
+    rows.covariances_before(row, covariance, &mut before);
     before
 }
 
