@@ -11,8 +11,6 @@ from boscage._types import AnyArray, FloatArray, IntArray, Maps, Rows
 
 LEARNING_ROWS = 3000
 """The greatest number of rows from which rates are learned."""
-LEARN_AGAIN = 1000
-"""With fewer rows than this, the chosen candidate is learned again from all rows."""
 N_EXTRA_TREES = 30
 """Number of extremely randomised trees from which rates are learned."""
 

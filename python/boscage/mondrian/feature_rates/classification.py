@@ -22,7 +22,6 @@ from boscage import _core
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
-    LEARN_AGAIN,
     LEARNING_ROWS,
     N_EXTRA_TREES,
     TRIAL_STREAM,
@@ -115,7 +114,8 @@ def learn_rates_and_maps(
     settings = {**settings, "seed": seed ^ TRIAL_STREAM}
     trial = _Trial(some, codes, n_held, settings, options, row_weights)
     chosen = _choose(proposals, trial)
-    if len(some) < LEARN_AGAIN:
+    # Learned again from all rows, unless it is of so few rows that others would say no more.
+    if chosen.kind != "kernel" or len(some) - n_held < KERNEL_ROWS:
         proposals = _Proposals(some, codes, **learn)
     return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
 

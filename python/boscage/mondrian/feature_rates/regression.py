@@ -21,7 +21,6 @@ from boscage._types import FloatArray, Maps, Rows
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
-    LEARN_AGAIN,
     LEARNING_ROWS,
     N_EXTRA_TREES,
     TRIAL_STREAM,
@@ -37,6 +36,8 @@ from boscage.mondrian.feature_rates.rank_maps import in_units
 
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
+LEARN_AGAIN = 1000
+"""With fewer rows than this, the chosen candidate is learned again from all rows."""
 STANDARD_ERRORS = 2.5
 """By how many standard errors of the difference the best candidate must be better than equal rates.
 The best of several is better by two on noise alone."""
