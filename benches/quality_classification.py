@@ -3,9 +3,9 @@
 Beside other packages, on one thread. Means over seeds, which also choose the test rows (a quarter)
 where the source does not. "default" calibrates the probabilities by rows left out; "joint" fits
 all trees together as well; "limit" does so with infinitely many trees, however many rows there are,
-and is the best setting; "papers" has equal feature weights and no calibration. Peers have their defaults: scikit-learn's random forest, extremely randomised trees
-and boosted trees, and LightGBM where it is installed. --train-rows limits the rows, --data the
-sets ("letter, usps").
+and is the best setting; "papers" has equal feature weights and no calibration. Peers have their
+defaults: scikit-learn's random forest, extremely randomised trees and boosted trees, and LightGBM
+where it is installed. --train-rows limits the rows, --data the sets ("letter, usps").
 """
 
 from __future__ import annotations
