@@ -346,7 +346,9 @@ def test_few_labels_have_equal_rates(n: int) -> None:
     np.testing.assert_array_equal(model.feature_weights_, np.ones(5))
 
 
-def test_the_classifiers_judge_has_the_settings_of_the_forest(monkeypatch: Any) -> None:
+@pytest.fixture
+def judges(monkeypatch: Any) -> list[dict[str, Any]]:
+    """The settings of the forests that are made where rates of classes are learned."""
     made: list[dict[str, Any]] = []
 
     def recorded(**settings: Any) -> Any:
@@ -360,6 +362,10 @@ def test_the_classifiers_judge_has_the_settings_of_the_forest(monkeypatch: Any) 
             return getattr(_core, name)
 
     monkeypatch.setattr(classification, "_core", Core())
+    return made
+
+
+def test_the_classifiers_judge_has_the_settings_of_the_forest(judges: list[dict[str, Any]]) -> None:
     params: dict[str, Any] = {
         "calibration": None,
         "min_samples_split": 4,
@@ -369,10 +375,27 @@ def test_the_classifiers_judge_has_the_settings_of_the_forest(monkeypatch: Any) 
     rows, target = additive(90, 3)
     MondrianForestClassifier(random_state=0, **params).fit(rows, (target > 2.5).astype(int))
     first = {*classification.FOR_MAPS, *classification.CANDIDATES}
-    assert len(made) <= len(first) + classification.N_LAST + 1
-    assert len(made) >= len(classification.CANDIDATES) + classification.N_LAST
-    for settings in made:
+    # One is only asked about its posterior.
+    assert len(judges) <= 1 + len(first) + classification.N_LAST + 1
+    assert len(judges) >= 1 + len(classification.CANDIDATES) + classification.N_LAST
+    for settings in judges:
         assert settings.items() >= params.items()
+
+
+@pytest.mark.parametrize("kernel", ["auto", "limit", "trees"])
+def test_the_limit_of_joint_classes_judges_the_last_candidates(
+    judges: list[dict[str, Any]], kernel: str
+) -> None:
+    rows, target = additive(60, 3)
+    params = {"posterior": "joint", "joint_kernel": kernel}
+    model = MondrianForestClassifier(3, random_state=0, **params)
+    model.fit(rows, (target > 2.5).astype(int))
+    posteriors = [settings["posterior"] for settings in judges[1:]]
+    n_joint = posteriors.count("joint")
+    assert posteriors == ["kneser-ney"] * (len(posteriors) - n_joint) + ["joint"] * n_joint
+    assert n_joint in (
+        [0] if kernel == "trees" else [classification.N_LAST, classification.N_LAST + 1]
+    )
 
 
 def test_no_single_row_decides_about_rates_of_classes() -> None:

@@ -5,8 +5,9 @@ their rows do. Extremely randomised trees, whose cuts depend on the labels, give
 the rates: the importance of each feature, and the rates under which a Mondrian process would most
 probably have made the cuts of these trees. Automatic relevance determination gives a third
 (`class_kernel_rates`). Each is tried with several powers. Small forests with the settings of the
-forest itself predict rows that no candidate was learned from. Equal rates without maps are kept
-unless the best candidate predicts these rows better by more than chance explains.
+forest itself predict rows that no candidate was learned from; where the joint posterior is that of
+the forest's own trees, or where candidates are many, each tree predicts alone. Equal rates without
+maps are kept unless the best candidate predicts these rows better by more than chance explains.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ HELD_OUT = 800
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
 FIRST_STAGE = Stage(900, 300, 10)
-"""Most candidates are ruled out by few trees on few rows."""
+"""Most candidates are ruled out by few trees on few rows, each of which predicts alone."""
 LAST_STAGE = Stage(1600, HELD_OUT, 15)
 N_LAST = 3
-"""The number of candidates in the last stage."""
+"""The number of candidates in the last stage, beside equal rates."""
 STANDARD_ERRORS = 1.0
 """By how many standard errors of the difference a candidate must be better than equal rates."""
 LEAST_GAIN = 0.005
@@ -112,7 +113,8 @@ def learn_rates_and_maps(
         return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
     options = {"low": low, "high": high, "n_threads": n_threads}
     settings = {**settings, "seed": seed ^ TRIAL_STREAM}
-    trial = _Trial(some, codes, n_held, settings, options, row_weights)
+    is_limit = _core.MondrianClassifier(**settings).takes_limit(len(X))
+    trial = _Trial(some, codes, n_held, settings, options, row_weights, is_limit)
     chosen = _choose(proposals, trial)
     # Learned again from all rows, unless it is of so few rows that others would say no more.
     if chosen.kind != "kernel" or len(some) - n_held < KERNEL_ROWS:
@@ -213,10 +215,12 @@ class _Trial:
         settings: Mapping[str, Any],
         options: Mapping[str, Any],
         row_weights: FloatArray | None = None,
+        is_limit: bool = False,
     ) -> None:
         self._X, self._codes, self._n_held = X, codes, n_held
         self._row_weights = row_weights
         self._settings, self._options = settings, options
+        self._is_limit = is_limit
 
     def run(self, weights: FloatArray, maps: Maps | None, stage: Stage) -> TrialResult:
         """The leave-one-out log probability of rows that no candidate was learned from."""
@@ -224,8 +228,12 @@ class _Trial:
         n_others = min(stage.rows - n_held, len(self._X) - self._n_held)
         rows = np.r_[:n_held, self._n_held : self._n_held + n_others]
         n_trees = min(stage.trees, self._settings["n_estimators"])
-        # Leaving rows out of the joint posterior is expensive, and it has much the same best rates.
-        settings = {**self._settings, "n_estimators": n_trees, "posterior": "kneser-ney"}
+        settings = {**self._settings, "n_estimators": n_trees}
+        # The joint posterior of infinitely many trees is best with other rates than trees that
+        # predict alone: less extreme ones. For that of the forest's own trees, which takes long
+        # where rows are left out, they are much the same.
+        if not self._is_limit or stage is FIRST_STAGE:
+            settings["posterior"] = "kneser-ney"
         forest = _core.MondrianClassifier(**settings)
         classes, codes = np.unique(self._codes[rows], return_inverse=True)
         labels: list[Label] = [int(value) for value in classes]

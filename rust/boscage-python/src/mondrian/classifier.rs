@@ -358,7 +358,12 @@ impl MondrianClassifier {
         settings::joint_kernel_name(self.classification.joint_kernel)
     }
 
-    /// Whether the posterior is joint, with the covariance of infinitely many trees.
+    /// Whether the posterior would be joint, with the covariance of infinitely many trees, if the forest had so many rows.
+    fn takes_limit(&self, n_rows: usize) -> bool {
+        self.classification.is_limit(&self.settings, n_rows)
+    }
+
+    /// Whether it is.
     #[getter]
     fn has_limit(&self) -> PyResult<bool> {
         Ok(self.model()?.has_limit())

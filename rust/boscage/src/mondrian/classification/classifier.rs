@@ -17,7 +17,7 @@ use crate::mondrian::classification::settings::{
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
-use crate::mondrian::joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS};
+use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
@@ -73,7 +73,7 @@ impl Classification {
 
     /// Whether the posterior is joint, with the covariance of infinitely many trees.
     fn is_limit(&self, forest: &Forest<ClassCounts>) -> bool {
-        self.settings.joint_kernel.is_limit(&forest.settings, forest.n_rows(), MAX_CLASSIFICATION_LIMIT_ROWS)
+        self.settings.is_limit(&forest.settings, forest.n_rows())
     }
 
     /// How many rows calibrate at most.

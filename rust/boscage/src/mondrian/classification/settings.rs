@@ -1,7 +1,8 @@
 //! Settings of the classification posterior.
 
 use crate::error::{Error, Result};
-use crate::mondrian::joint::kernel::JointKernel;
+use crate::mondrian::forest::settings::MondrianSettings;
+use crate::mondrian::joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS};
 
 /// How predicted probabilities are calibrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,6 +59,13 @@ impl ClassificationSettings {
             return Err(Error::InvalidSetting { name, expected, found: "none".into() });
         }
         Ok(())
+    }
+
+    /// Whether a forest with these settings and so many rows has a joint posterior with the covariance of infinitely many trees.
+    #[must_use]
+    pub fn is_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
+        self.posterior == ClassPosterior::Joint
+            && self.joint_kernel.is_limit(forest, n_rows, MAX_CLASSIFICATION_LIMIT_ROWS)
     }
 
     /// Without settings that have no effect, so that equal forests have equal settings.
