@@ -11,7 +11,7 @@ pytest.importorskip("distributed")
 
 import distributed
 
-from boscage.dask import _shares
+from boscage.dask import _base, _shares
 
 
 @contextmanager
@@ -43,3 +43,18 @@ def losing_client():
             workers=[doomed],
         )
         yield client
+
+
+@pytest.fixture
+def owners(monkeypatch):
+    """Sets how many owners of cells there are, whatever the number of workers is."""
+    opened = _base.open_cluster
+
+    def set_number(n):
+        def open_cluster(client):
+            client, workers = opened(client)
+            return client, [workers[i % len(workers)] for i in range(n)]
+
+        monkeypatch.setattr(_base, "open_cluster", open_cluster)
+
+    return set_number

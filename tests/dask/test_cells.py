@@ -15,109 +15,19 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import boscage
-from boscage.dask import (
-    MondrianForestClassifier,
-    MondrianForestRegressor,
-    _base,
-    _cell_tasks,
-    _cells,
+from boscage.dask import _cell_tasks, _cells
+from cells import (
+    CLASSES,
+    N_ROWS,
+    NUMBERS,
+    TEST_ROWS,
+    apart,
+    check_same,
+    data,
+    parted,
+    predicted,
 )
 from clusters import kill_worker
-from generated import rows_and_numbers, uniform
-
-N_ROWS, N_FEATURES = 400, 3
-TEST_ROWS = 2.0 * uniform(5, 70, N_FEATURES) - 0.5
-HYPER = {"mu": 0.5, "gamma1": 2.0, "gamma2": 0.3, "noise_variance": 0.05}
-
-CLASSES = [
-    boscage.MondrianForestClassifier(
-        5, random_state=1, feature_weights=None, calibration=None, discount=3.0
-    ),
-    boscage.MondrianForestClassifier(
-        3,
-        random_state=2,
-        feature_weights=[1.0, 0.2, 3.0],
-        feature_range=(0.25, 0.5),
-        calibration=None,
-        predictive="realised",
-        min_samples_split=6,
-    ),
-    boscage.MondrianForestClassifier(
-        2, random_state=3, feature_weights=None, calibration=None, lifetime=2.5
-    ),
-]
-NUMBERS = [
-    boscage.MondrianForestRegressor(
-        4,
-        random_state=4,
-        feature_weights=None,
-        posterior="exact",
-        noise="global",
-        hyperparameters=HYPER,
-    ),
-    boscage.MondrianForestRegressor(
-        3,
-        random_state=5,
-        feature_weights=[0.0, 1.0, 2.0],
-        feature_range=(0.25, 0.5),
-        posterior="exact",
-        noise="global",
-        hyperparameters=HYPER | {"coarse_variance": 0.5, "coarse_rate": 0.1},
-        predictive="realised",
-        min_samples_split=5,
-    ),
-]
-
-
-def data(one, dtype=np.float64):
-    """Rows and targets; some labels are rare, and some rows coincide."""
-    x, y = rows_and_numbers(N_ROWS, N_FEATURES, 1, dtype)
-    x[:40] = x[40:80]
-    if isinstance(one, boscage.MondrianForestRegressor):
-        return x, y
-    return x, np.array(["low", "middle", "high", "rare"])[np.digitize(y, [0.2, 0.9, 2.1])]
-
-
-def parted(rng, *arrays):
-    """The same rows as Dask arrays, in random partitions."""
-    n = len(arrays[0])
-    ends = np.sort(rng.choice(np.arange(1, n), int(rng.integers(1, 6)), replace=False))
-    chunks = tuple(np.diff([0, *ends, n]).tolist())
-    return [da.from_array(a, chunks=(chunks, *a.shape[1:])) for a in arrays]
-
-
-def apart(one, client):
-    """The unfitted estimator of the same parameters, whose cells are apart."""
-    is_classifier = isinstance(one, boscage.MondrianForestClassifier)
-    kind = MondrianForestClassifier if is_classifier else MondrianForestRegressor
-    return kind(**one.get_params(), partition="cells", client=client)
-
-
-def predicted(forest, rows):
-    if hasattr(forest, "predict_proba"):
-        return np.asarray(forest.predict_proba(rows))
-    return np.column_stack([np.asarray(part) for part in forest.predict(rows, return_std=True)])
-
-
-def check_same(forest, one, rows=TEST_ROWS, chunks=25):
-    assert forest.digest() == one.digest()
-    found = predicted(forest, da.from_array(rows, chunks=(chunks, N_FEATURES)))
-    assert found.tobytes() == predicted(one, rows).tobytes()
-
-
-@pytest.fixture
-def owners(monkeypatch):
-    """Sets how many owners of cells there are, whatever the number of workers is."""
-    opened = _base.open_cluster
-
-    def set_number(n):
-        def open_cluster(client):
-            client, workers = opened(client)
-            return client, [workers[i % len(workers)] for i in range(n)]
-
-        monkeypatch.setattr(_base, "open_cluster", open_cluster)
-
-    return set_number
 
 
 @pytest.mark.parametrize(
@@ -330,7 +240,6 @@ def test_large_cells_go_first_to_whoever_has_least():
             {"class_weight": "balanced"},
             "class_weight='balanced': multiply .*; set class_weight=None",
         ),
-        (CLASSES[0], {"window_size": 5}, "window_size=5: .*; set window_size=None"),
         (NUMBERS[0], {"hyperparameters": "loo"}, "hyperparameters='loo': give a dictionary"),
         (NUMBERS[0], {"posterior": "joint"}, "posterior='joint': .*; set posterior='exact'"),
         (NUMBERS[0], {"noise": "local"}, "noise='local': .*; set noise='global'"),
@@ -350,24 +259,6 @@ def test_what_is_not_offered_is_refused_before_anything_travels(client, one, par
         forest.fit(X, da.from_array(y, chunks=100))
     assert not travelled
     assert not hasattr(forest, "_fitted")
-
-
-def test_updates_and_ids_are_refused(client):
-    one = clone(CLASSES[0])
-    x, y = data(one)
-    X, Y = parted(np.random.default_rng(0), x, y)
-    forest = apart(one, client)
-    with pytest.raises(ValueError, match="partition='cells' does not offer ids"):
-        forest.fit(X, Y, ids=da.arange(N_ROWS, chunks=X.chunks[0]))
-    with pytest.raises(ValueError, match="partition='cells' does not add rows: fit all rows"):
-        forest.partial_fit(X, Y)
-    forest.fit(X, Y)
-    before = forest.digest()
-    with pytest.raises(ValueError, match="partition='cells' does not forget rows"):
-        forest.forget([0])
-    with pytest.raises(ValueError, match="does not add rows"):
-        forest.set_params(partition="trees").partial_fit(X, Y)
-    assert forest.digest() == before
 
 
 def test_bad_rows_are_refused_by_partition_and_row(client):

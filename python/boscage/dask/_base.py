@@ -21,12 +21,11 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._input.ids import check_ids
 from boscage._types import AnyArray
-from boscage.dask import _cells, _shares
+from boscage.dask import _cell_changes, _cells, _shares
 from boscage.dask._cell_tasks import CellShare
 from boscage.dask._cells import CellForest
 from boscage.dask._cluster import (
     Fitted,
-    checked_parts,
     open_cluster,
     require_open,
     table_of,
@@ -135,24 +134,32 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         TypeError
             If an id is neither an integer, nor text, nor a UUID.
         ValueError
-            If an id occurs twice, or the cells of the forest are apart.
+            If an id occurs twice, or no row would be left and the cells of the forest are apart.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted.
         RuntimeError
             If the client is closed.
         """
-        before = self._require_shared_trees("forget rows")
+        before = self._require_fitted()
         check_ids(ids)
-        self._fitted = self._updated(before, self._share.without, ids)
+        if isinstance(before, CellForest):
+            self._fitted = _cell_changes.forget_rows(before, ids)
+        else:
+            self._fitted = self._updated(before, self._share.without, ids)
         return self
 
     def _partial_fit(self, given: Given) -> None:
         template = self._template()
         template._warm_up()  # checks it
-        if not hasattr(self, "_fitted") and self.partition != "cells":
+        if not hasattr(self, "_fitted"):
             self._fitted = self._grown(given, warms_up=True)
             return
-        before = self._require_shared_trees("add rows")
+        before = self._require_fitted()
+        self._require_same_partition(before)
+        if isinstance(before, CellForest):
+            _cells.refuse(template, self._cell_share)
+            self._fitted = _cell_changes.add_rows(before, template, given)
+            return
         self._check_still_shared_out(template, before)
         table = table_of(before.client, template, given)
         params = template.get_params(deep=False)
@@ -169,12 +176,13 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         template._window()
         template._n_threads()
         if self.partition == "cells":
-            _cells.refuse(template, self._cell_share, given)
+            _cells.refuse(template, self._cell_share)
         client, workers = open_cluster(self.client)
         if self.partition == "cells":
-            seed = _validation.draw_seed(self.random_state)
-            parts = client.compute(checked_parts(template, given))
-            return _cells.grow_forest(template, self._cell_share, seed, client, workers, parts)
+            seed, own = _validation.draw_seed(self.random_state), self._cell_share
+            return _cell_changes.fit(
+                template, own, given, client, tuple(workers), seed=seed, warms_up=warms_up
+            )
         model = template._new_model(settings, 0)
         trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
         workers = workers[: len(trees)]
@@ -267,14 +275,14 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         require_open(self._fitted.client)
         return self._fitted
 
-    def _require_shared_trees(self, what: str) -> Fitted:
-        """The fitted forest, unless its cells are apart, where it cannot do this."""
-        if self.partition == "cells" or isinstance(fitted := self._require_fitted(), CellForest):
+    def _require_same_partition(self, fitted: Fitted | CellForest) -> None:
+        """Refuse to add rows to a forest that is shared out in another way."""
+        before = "cells" if isinstance(fitted, CellForest) else "trees"
+        if self.partition != before:
             raise ValueError(
-                f"partition='cells' does not {what}: fit all rows at once, choose "
-                "partition='trees', or use the forest that collect() returns"
+                f"partition was {before!r} when the forest was grown and is {self.partition!r} "
+                "now; call fit to grow a new forest, or set it back to continue with this one"
             )
-        return fitted
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -5,103 +5,28 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core, _validation
 from boscage._input.columns import dense
-from boscage._input.row_weights import check_row_weight
-from boscage._types import AnyArray, FloatArray, Rows
+from boscage._types import FloatArray, Label, Rows
 from boscage.dask import _shares
-from boscage.dask._partitions import Part, naming_partition
+from boscage.dask._cell_rows import (
+    Labels,
+    Piece,
+    coded,
+    joined_pieces,
+    received,
+    require_present,
+)
+from boscage.dask._partitions import naming_partition
 from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.cell_plans import Counts
-from boscage.mondrian.classifier import MondrianForestClassifier
-
-Labels: TypeAlias = AnyArray | None
-"""The sorted labels of a classifier; None for a regressor."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some rows, with their targets."""
-
-    rows: Rows
-    target: AnyArray
-    """Once rows are sent to owners, classes are numbers of sorted labels."""
-    weights: FloatArray | None
-    """As how many rows each row counts; None if all count as one."""
-    positions: NDArray[np.uint32]
-    """The numbers of the rows, in their partition, or over all partitions in their order."""
-
-    def of(self, rows: NDArray[np.uint32]) -> Piece:
-        """Some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Piece(self.rows[rows], self.target[rows], weights, self.positions[rows])
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the client must know of a partition."""
-
-    n_rows: int
-    labels: AnyArray
-    """The sorted labels; none of a regressor's."""
-    n_rows_of: AnyArray
-    """The number of rows of each label."""
-    low: FloatArray
-    high: FloatArray
-    names: AnyArray | None
-    kind: str
-    """The kind of the targets' type."""
-    is_weighted: bool
-
-
-def checked(template: MondrianForest, part: Part, number: int) -> tuple[Piece, Facts] | None:
-    """The rows of a partition that count, and facts about them; None if there are no rows."""
-    X, y, _, weights = part
-    if not len(X) or (weights is not None and not weights.any()):
-        return None
-    with naming_partition(number):
-        forest = new_forest(template)
-        rows, columns = forest._read(X, reset=True)
-        if columns:
-            raise ValueError(
-                f"feature {min(columns)} is a category, which partition='cells' does not take; "
-                "choose partition='trees'"
-            )
-        _require_present(rows)
-        target = forest._check_target(y, len(rows))
-        kept, weights = check_row_weight(weights, len(rows))
-    if kept is not None:
-        rows, target = rows[kept], target[kept]
-    of_classes = target if isinstance(forest, MondrianForestClassifier) else target[:0]
-    labels, n_rows_of = np.unique(of_classes, return_counts=True)
-    facts = Facts(
-        len(rows),
-        labels,
-        n_rows_of,
-        rows.min(axis=0).astype(float),
-        rows.max(axis=0).astype(float),
-        getattr(forest, "feature_names_in_", None),
-        target.dtype.kind,
-        weights is not None,
-    )
-    return Piece(rows, target, weights, np.arange(len(rows), dtype=np.uint32)), facts
-
-
-def _require_present(rows: Rows) -> None:
-    missing = np.isnan(rows)
-    if missing.any():
-        row, feature = np.argwhere(missing)[0]
-        raise ValueError(
-            f"row {row}, feature {feature} of X is missing (NaN), which partition='cells' does "
-            "not take; fill it, or choose partition='trees'"
-        )
 
 
 def given(value: Any) -> Any:
@@ -114,9 +39,9 @@ def pick(found: Sequence[Any] | None, number: int) -> Any:
     return None if found is None else found[number]
 
 
-def extent(plan: _core.CellPlan, own: Piece, number: int) -> tuple[int, bool]:
-    """What a plan must know of the rows of a partition."""
-    with naming_partition(number):
+def extent(plan: _core.CellPlan, own: Piece) -> tuple[int, bool]:
+    """What a plan must know of the rows of a piece."""
+    with naming_partition(own.partition):
         return plan.extent_of(aligned(own.rows))
 
 
@@ -125,20 +50,9 @@ def count(plan: _core.CellPlan, own: Piece, labels: Labels) -> Counts:
     return plan.count(aligned(own.rows), coded(own, labels).astype(np.float64))
 
 
-def coded(own: Piece, labels: Labels) -> AnyArray:
-    """The targets; those of a classifier as numbers of sorted labels."""
-    if labels is None:
-        return own.target
-    codes: AnyArray = np.searchsorted(labels, own.target).astype(np.uint32)
-    return codes
-
-
-def route(
-    plan: _core.CellPlan, own: Piece, labels: Labels, before: int, n_owners: int
-) -> list[Piece]:
-    """The rows of a partition that each owner is sent; so many come before the partition's."""
-    positions = own.positions + np.uint32(before)
-    moved = Piece(own.rows, coded(own, labels), own.weights, positions)
+def route(plan: _core.CellPlan, own: Piece, labels: Labels, n_owners: int) -> list[Piece]:
+    """The rows of a piece that each owner is sent."""
+    moved = replace(own, target=coded(own, labels))
     return [moved.of(rows) for rows in plan.rows_by_owner(aligned(own.rows), n_owners)]
 
 
@@ -150,8 +64,10 @@ class Growth:
     template: MondrianForest
     settings: dict[str, Any]
     """The checked settings of the one-machine model."""
-    names: list[Any] | None
+    names: list[Label] | None
     """The sorted labels of a classifier as Python values; None for a regressor."""
+    declared: list[Label] | None
+    """Those that are classes also while no row has them."""
     n_rows_of: list[int]
     """The number of rows of each label, of all owners."""
     is_weighted: bool
@@ -160,6 +76,11 @@ class Growth:
     def encoded(self, rows: Piece) -> tuple[Any, ...]:
         """Targets as the compiled model takes them."""
         return (rows.target,) if self.names is None else (rows.target, self.names)
+
+    @property
+    def labels(self) -> Labels:
+        """The labels as an array."""
+        return None if self.names is None else np.array(self.names)
 
 
 class CellShare:
@@ -173,7 +94,7 @@ class CellShare:
 
     def __init__(self, growth: Growth, plan: _core.CellPlan, owner: int, rows: Piece) -> None:
         self._growth, self._plan, self._owner = growth, plan, owner
-        self._positions = rows.positions
+        self._arrivals, self._ids = rows.arrivals, rows.ids
         self._summaries: list[NDArray[np.uint64]] = []
         # Of steps: Dask may run a task again whose result was lost.
         self._lock = threading.Lock()
@@ -217,7 +138,13 @@ class CellShare:
     def held(self) -> Piece:
         """The rows that are here."""
         weights = self.core.sample_weight()
-        return Piece(self.core.rows(), self.core.targets(), weights, self._positions)
+        arrivals, ids, core = self._arrivals, self._ids, self.core
+        return Piece(core.rows(), core.targets(), weights, arrivals, ids, self._owner)
+
+    def own_rows(self) -> Piece:
+        """The rows of this owner's cells of the first tree, as they came."""
+        own, labels = self.held().of(self.core.first_rows()), self._growth.labels
+        return own if labels is None else replace(own, target=labels[own.target])
 
     def lists(self, rows: Rows) -> NDArray[np.uint64]:
         """What this owner's trees say of rows."""
@@ -255,6 +182,7 @@ class ClassifierCellShare(CellShare):
             labels,
             self._growth.n_rows_of,
             discount=self._growth.settings["discount"],
+            declared=self._growth.declared,
             sample_weight=rows.weights,
         )
 
@@ -291,30 +219,10 @@ def hyperparameters(settings: dict[str, Any]) -> dict[str, Any]:
     return needed | {name: settings.get(name, value) for name, value in prior.items()}
 
 
-def received(rows: Piece) -> Piece:
-    """Rows that came from another worker."""
-    weights, target = aligned(rows.weights), aligned(rows.target)
-    return Piece(aligned(rows.rows), target, weights, aligned(rows.positions))
-
-
-def joined_pieces(pieces: Sequence[Piece], is_weighted: bool) -> Piece:
-    """All rows of some pieces."""
-    weights = None
-    if is_weighted:
-        each = [np.ones(len(own.rows)) if own.weights is None else own.weights for own in pieces]
-        weights = np.concatenate(each)
-    return Piece(
-        np.concatenate([own.rows for own in pieces]),
-        np.concatenate([own.target for own in pieces]),
-        weights,
-        np.concatenate([own.positions for own in pieces]),
-    )
-
-
 def hold(growth: Growth, plan: _core.CellPlan, owner: int, pieces: list[Piece]) -> CellShare:
     """The rows of an owner, in place of the pieces that came."""
     _shares.check_version(growth.version)
-    return growth.share(growth, plan, owner, joined_pieces(pieces, growth.is_weighted))
+    return growth.share(growth, plan, owner, joined_pieces(pieces, growth.is_weighted, owner))
 
 
 def grown(share: CellShare) -> CellShare:
@@ -356,7 +264,7 @@ def digest(share: CellShare, plan: _core.CellPlan, of_owners: list[tuple[bytes, 
 
 def first(share: CellShare) -> Piece:
     """The rows of an owner's cells of the first tree: of all owners all rows, each once."""
-    return share.held().of(share.core.first_rows())
+    return share.own_rows()
 
 
 # -- prediction -----------------------------------------------------------------------------------
@@ -371,7 +279,7 @@ def route_queries(
         return np.empty((0, reader.n_features_in_)), []
     with naming_partition(number):
         rows = _validation.check_rows(reader, X, reset=False)
-        _require_present(rows)
+        require_present(rows)
         return rows, [rows[own] for own in plan.rows_by_owner(rows, n_owners)]
 
 

@@ -7,7 +7,6 @@ all rows.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,14 +15,15 @@ import distributed
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._types import AnyArray
+from boscage._types import AnyArray, Label
 from boscage.dask import _cell_tasks as tasks
-from boscage.dask._cell_tasks import CellShare, Facts, Growth, Labels
+from boscage.dask._cell_rows import Facts, Labels, coded, joined_pieces
+from boscage.dask._cell_tasks import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
-from boscage.mondrian._forest.base import Given
-from boscage.mondrian._forest.cell_plans import first_plan, learned_of_range, summed
+from boscage.mondrian._forest.cell_plans import first_plan, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
+from boscage.mondrian._forest.warm_up import WarmUp
 
 _PER_OWNER = 4
 """Cells of a tree have at most so many to one of the rows that an owner has of the tree."""
@@ -34,10 +34,46 @@ _ROUNDS = 12
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """All that determines a forest whose cells are shared out, beside its rows."""
+
+    template: Any
+    """An unfitted one-machine forest."""
+    share: type[CellShare]
+    learned: GrowthPlan
+    known: list[Label]
+    """Labels whose type those of the rows take; none if any will do."""
+    declared: list[Label] | None
+    """Labels that are classes also while no row has them."""
+    feature_names: AnyArray | None
+    n_arrived: int
+    """The number of rows that came so far."""
+    next_id: int
+    """The number of the next row that comes without an id."""
+    warming: WarmUp | None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether targets are labels."""
+        return self.share is tasks.ClassifierCellShare
+
+    def class_counts(self, facts: list[Facts]) -> dict[Label, int]:
+        """The number of rows of each class, sorted by label; none of a regressor."""
+        counts: dict[Any, int] = dict.fromkeys(self.declared or (), 0)
+        for of in facts:
+            labels = _validation.conform(of.labels, self.known, "y")
+            for label, n_rows in zip(labels, of.n_rows_of.tolist(), strict=True):
+                counts[label] = counts.get(label, 0) + n_rows
+        return dict(sorted(counts.items()))
+
+
+@dataclass(frozen=True)
 class CellForest:
     """A forest whose cells are shared out. Never changed."""
 
     client: distributed.Client
+    cluster: tuple[str, ...]
+    """The addresses of all workers that may own cells."""
     workers: tuple[str, ...]
     """The address of the worker that is asked to hold each share."""
     shares: tuple[Any, ...]
@@ -46,7 +82,7 @@ class CellForest:
     sent: Any
     """The plan as a future."""
     growth: Growth
-    learned: GrowthPlan
+    recipe: Recipe
     facts: dict[str, Any]
     """What the client knows of the forest."""
 
@@ -72,28 +108,38 @@ class CellForest:
         """The predictions of a partition, as a delayed array."""
         n_owners = len(self.shares)
         route = dask.delayed(tasks.route_queries, pure=False)
-        reader = self._named(new_forest(self.growth.template))
+        reader = self.named(new_forest(self.growth.template))
         routed = route(reader, self.sent, part, number, n_owners)
         tell, finish = (dask.delayed(task, pure=False) for task in (tasks.lists, tasks.finished))
         lists = [tell(share, routed, owner) for owner, share in enumerate(self.shares)]
         return finish(self.shares[number % n_owners], routed, lists, n_outputs)
 
-    def _named(self, forest: Any) -> Any:
-        """A forest that knows the number of features, and their names if they have any."""
+    def named(self, forest: Any) -> Any:
+        """A forest that knows the number of features, and their names if they have any.
+
+        None of them is a category.
+        """
+        forest._tables = {}
         forest.n_features_in_ = self.facts["n_features_in"]
         if self.facts["feature_names_in"] is not None:
             forest.feature_names_in_ = self.facts["feature_names_in"]
         return forest
 
+    def rows(self) -> list[Any]:
+        """All rows in pieces, as futures."""
+        return [self.submit(number, tasks.first, share) for number, share in enumerate(self.shares)]
+
     def one_machine(self, forest: Any) -> Any:
         """The one-machine forest: an unfitted one, with the rows of all owners."""
-        rows = tasks.joined_pieces(self.ask(tasks.first), self.growth.is_weighted)
-        rows = rows.of(np.argsort(rows.positions).astype(np.uint32))
-        extra = {} if self.growth.names is None else {"declared": None}
-        new = NewRows(rows.rows, {}, self.growth.encoded(rows), extra, None, rows.weights)
-        model = self._named(forest)._draw(self.learned, new, n_threads=forest._n_threads())
-        forest._adopt(model, self.learned)
-        forest._warming = None
+        own = joined_pieces(self.client.gather(self.rows()), self.growth.is_weighted)
+        own = own.of(np.argsort(own.arrivals))
+        own = replace(own, target=coded(own, self.growth.labels))
+        extra = {} if self.growth.names is None else {"declared": self.recipe.declared}
+        new = NewRows(own.rows, {}, self.growth.encoded(own), extra, own.numbers, own.weights)
+        learned = self.recipe.learned
+        model = self.named(forest)._draw(learned, new, n_threads=forest._n_threads())
+        forest._adopt(model, learned)
+        forest._warming = self.recipe.warming
         return forest
 
 
@@ -101,7 +147,6 @@ _LEFT_OUT = "it is fitted to rows that are left out of all trees"
 _ONLY: dict[str, tuple[Any, str]] = {
     "substitutes": (None, "values must not be missing"),
     "categories": (None, "features must be numbers"),
-    "window_size": (None, "rows do not leave the forest"),
 }
 _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
     tasks.ClassifierCellShare: {
@@ -123,7 +168,7 @@ _GIVEN = {
 """Parameters that must not be the name of a rule, and what they must be."""
 
 
-def refuse(template: Any, share: type[CellShare], given: Given) -> None:
+def refuse(template: Any, share: type[CellShare]) -> None:
     """Refuse by name what is not offered where cells are apart."""
     offers = "partition='cells' does not offer"
     for name, expected in _GIVEN.items():
@@ -139,92 +184,68 @@ def refuse(template: Any, share: type[CellShare], given: Given) -> None:
                 f"{offers} {name}={found!r}: {why}; set {name}={only!r}, or choose "
                 "partition='trees'"
             )
-    if given.ids is not None:
-        raise ValueError(
-            f"{offers} ids, since rows cannot be forgotten; leave them out, or choose "
-            "partition='trees'"
-        )
 
 
 def grow_forest(
-    template: Any,
-    share: type[CellShare],
-    seed: int,
     client: distributed.Client,
-    workers: list[str],
-    parts: list[Any],
+    cluster: tuple[str, ...],
+    recipe: Recipe,
+    pieces: list[Any],
+    facts: list[Facts],
 ) -> CellForest:
-    """Grow a forest from checked partitions, which are futures; clears the list of them."""
-    pieces, of_parts = _pieces(template, client, parts)
-    if not of_parts:
-        raise ValueError("X has no rows: all partitions are empty")
-    labels, n_rows_of = _labels(of_parts) if share is tasks.ClassifierCellShare else (None, _NONE)
-    settings = template._settings()
-    learned = _learned(template, list(of_parts.values()), settings, seed)
-    plan = first_plan(learned, _extent(first_plan(learned), client, pieces))
-    n_before = np.cumsum([0, *(of.n_rows for of in of_parts.values())]).tolist()
-    plan = _with_cells(plan, client, list(pieces.values()), labels, n_before[-1], len(workers))
+    """Grow a forest from rows in pieces, which are futures; clears the list of them."""
+    n_rows = sum(of.n_rows for of in facts)
+    counts = recipe.class_counts(facts)
+    names = list(counts) if recipe.has_labels else None
+    settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
+    growth = Growth(
+        recipe.share,
+        recipe.template,
+        settings,
+        names,
+        recipe.declared,
+        list(counts.values()),
+        is_weighted,
+        VERSION,
+    )
+    plan = first_plan(recipe.learned)
+    plan = first_plan(recipe.learned, _extent(plan, client, pieces))
+    plan = _with_cells(plan, client, pieces, growth.labels, n_rows, len(cluster))
     n_owners = int(plan.owners.max()) + 1
     sent = client.submit(tasks.given, plan, pure=False)
     routed = [
-        client.submit(tasks.route, sent, own, labels, before, n_owners, pure=False)
-        for own, before in zip(pieces.values(), n_before[:-1], strict=True)
+        client.submit(tasks.route, sent, own, growth.labels, n_owners, pure=False) for own in pieces
     ]
     pieces.clear()
-    is_weighted = any(of.is_weighted for of in of_parts.values())
-    names = None if labels is None else _validation.conform(labels, [], "y")
-    growth = Growth(share, template, settings, names, n_rows_of.tolist(), is_weighted, VERSION)
-    known = _known(next(iter(of_parts.values())), names, n_before[-1], learned)
-    owners = tuple(workers[:n_owners])
-    forest = CellForest(client, owners, (), plan, sent, growth, learned, known)
+    owners, known = cluster[:n_owners], _known(recipe, names, n_rows)
+    forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known)
     return _joined(forest, routed)
 
 
-def _pieces(
-    template: Any, client: distributed.Client, parts: list[Any]
-) -> tuple[dict[int, Any], dict[int, Facts]]:
-    """The rows of partitions that have any, as futures, and facts about them, by partition."""
-    found = [
-        client.submit(tasks.checked, template, part, number, pure=False)
-        for number, part in enumerate(parts)
-    ]
-    parts.clear()
-    told = [client.submit(tasks.pick, each, 1, pure=False) for each in found]
-    wait_for(told)
-    facts = {number: of for number, of in enumerate(client.gather(told)) if of is not None}
-    pieces = {number: client.submit(tasks.pick, found[number], 0, pure=False) for number in facts}
-    wait_for(list(pieces.values()))
-    return pieces, facts
-
-
 def _extent(
-    plan: _core.CellPlan, client: distributed.Client, pieces: dict[int, Any]
+    plan: _core.CellPlan, client: distributed.Client, pieces: list[Any]
 ) -> tuple[int, bool]:
     """What a plan must know of all rows."""
-    asked = [
-        client.submit(tasks.extent, plan, own, number, pure=False) for number, own in pieces.items()
-    ]
+    asked = [client.submit(tasks.extent, plan, own, pure=False) for own in pieces]
     wait_for(asked)
     levels, singles = zip(*client.gather(asked), strict=True)
     return max(levels), all(singles)
 
 
-def _known(of: Facts, names: list[Any] | None, n_rows: int, learned: GrowthPlan) -> dict[str, Any]:
-    """What the client knows of a forest, given facts about one of its partitions."""
+def _known(recipe: Recipe, names: list[Label] | None, n_rows: int) -> dict[str, Any]:
+    """What the client knows of a forest."""
+    learned = recipe.learned
     n_features = len(learned.low)
     return {
         "n_rows": n_rows,
         "n_features_in": n_features,
-        "feature_names_in": of.names,
+        "feature_names_in": recipe.feature_names,
         "classes": np.array(names),
         "discount_": learned.settings.get("discount"),
         "hyperparameters": tasks.hyperparameters(learned.settings),
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
         "categories_": None,
     }
-
-
-_NONE: AnyArray = np.empty(0, np.uint64)
 
 
 def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
@@ -244,30 +265,6 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
     shares = [forest.submit(owner, tasks.joined, grown[owner], told) for owner in owners]
     wait_for(shares)
     return replace(forest, shares=tuple(shares))
-
-
-def _labels(of_parts: dict[int, Facts]) -> tuple[AnyArray, AnyArray]:
-    """All labels, sorted, and the number of rows of each."""
-    first = next(iter(of_parts))
-    for number, of in of_parts.items():
-        if of.kind != of_parts[first].kind:
-            raise TypeError(
-                f"partition {number}: y is of type {of.labels.dtype}, and of type "
-                f"{of_parts[first].labels.dtype} in partition {first}"
-            )
-    every = np.concatenate([of.labels for of in of_parts.values()])
-    labels, codes = np.unique(every, return_inverse=True)
-    counts = np.concatenate([of.n_rows_of for of in of_parts.values()])
-    return labels, np.bincount(codes, weights=counts).astype(np.uint64)
-
-
-def _learned(
-    template: Any, of_parts: Sequence[Facts], settings: dict[str, Any], seed: int
-) -> GrowthPlan:
-    """Ranges and weights, which depend on the least and greatest values alone."""
-    low = np.min([of.low for of in of_parts], axis=0)
-    high = np.max([of.high for of in of_parts], axis=0)
-    return learned_of_range(template, low, high, settings, seed)
 
 
 def _with_cells(

@@ -36,8 +36,7 @@ class MondrianForestClassifier(DaskForest):
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
         all pairs of a row and a tree. This needs ``calibration=None``, a `feature_weights` and a
-        `discount` that are given, and features that are numbers without missing values; it has no
-        `partial_fit`, no `forget` and no ``ids``.
+        `discount` that are given, and features that are numbers without missing values.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -82,7 +81,8 @@ class MondrianForestClassifier(DaskForest):
     ) -> MondrianForestClassifier:
         """Add rows to the forest; the first call grows it.
 
-        Each call copies the shares, so that many rows at once cost less than a few at a time.
+        Each call copies the shares, or grows the trees again if their cells are apart, so that many
+        rows at once cost less than a few at a time.
 
         Parameters
         ----------
@@ -104,8 +104,8 @@ class MondrianForestClassifier(DaskForest):
         Raises
         ------
         ValueError, TypeError, RuntimeError
-            As `fit`; if a row number is in use, a parameter changed that needs a new `fit`, or
-            ``partition="cells"``. The forest is then as it was.
+            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
+            forest is then as it was.
         """
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self

@@ -42,7 +42,7 @@ class MondrianForestRegressor(DaskForest):
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
         all pairs of a row and a tree. This needs ``posterior="exact"``, ``noise="global"``,
         `hyperparameters` and `feature_weights` that are given, and features that are numbers
-        without missing values; it has no `partial_fit`, no `forget` and no ``ids``.
+        without missing values.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -79,7 +79,8 @@ class MondrianForestRegressor(DaskForest):
     ) -> MondrianForestRegressor:
         """Add rows to the forest; the first call grows it.
 
-        Each call copies the shares, so that many rows at once cost less than a few at a time.
+        Each call copies the shares, or grows the trees again if their cells are apart, so that many
+        rows at once cost less than a few at a time.
 
         Parameters
         ----------
@@ -99,8 +100,8 @@ class MondrianForestRegressor(DaskForest):
         Raises
         ------
         ValueError, TypeError, RuntimeError
-            As `fit`; if a row number is in use, a parameter changed that needs a new `fit`, or
-            ``partition="cells"``. The forest is then as it was.
+            As `fit`; if a row number is in use, or a parameter changed that needs a new `fit`. The
+            forest is then as it was.
         """
         self._partial_fit(Given(X, y, ids, sample_weight))
         return self

@@ -1,0 +1,246 @@
+"""Rows that come to a forest whose cells are shared out, and rows that leave it.
+
+A forest is a function of its set of rows. So a change gathers the rows that the owners hold, in
+pieces that stay on the workers, adds and removes some, and grows the forest again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import distributed
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boscage import _validation
+from boscage._input.ids import check_ids, unknown
+from boscage._types import AnyArray, Ids, Label
+from boscage.dask import _cell_rows as rows
+from boscage.dask import _cell_tasks as tasks
+from boscage.dask._cell_rows import Arrived, Facts
+from boscage.dask._cell_tasks import CellShare
+from boscage.dask._cells import CellForest, Recipe, grow_forest
+from boscage.dask._cluster import checked_parts, wait_for
+from boscage.mondrian._forest.base import Given
+from boscage.mondrian._forest.cell_plans import learned_of_range
+from boscage.mondrian._forest.growth import GrowthPlan
+from boscage.mondrian._forest.warm_up import WarmUp
+
+_EDGES = 256
+"""So many rows are compared with all others at a time, to find the oldest one of a window."""
+_ID_END = 2**64
+
+
+@dataclass(frozen=True)
+class NewPieces:
+    """Rows of new partitions."""
+
+    pieces: list[Any]
+    """As futures."""
+    n_rows: int
+    """The number of rows that came, also of those that a window leaves out."""
+    feature_names: AnyArray | None
+
+
+def fit(
+    template: Any,
+    share: type[CellShare],
+    given: Given,
+    client: distributed.Client,
+    cluster: tuple[str, ...],
+    *,
+    seed: int,
+    warms_up: bool,
+) -> CellForest:
+    """A new forest."""
+    new = _arrived(client, template, given, None, window=template._window())
+    facts = _facts(client, new.pieces, share)
+    template._tables = {}
+    warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
+    learned = _learned(template, facts, seed)
+    declared = _declared(template, given, None)
+    known, next_id = declared or [], max(of.last_id for of in facts) + 1
+    names = new.feature_names
+    recipe = Recipe(template, share, learned, known, declared, names, new.n_rows, next_id, warming)
+    return grow_forest(client, cluster, recipe, new.pieces, facts)
+
+
+def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
+    """The forest with more rows."""
+    client, recipe = before.client, before.recipe
+    template._grown_with = recipe.template.get_params(deep=False)
+    template._changed()
+    settings, window = template._settings(), template._window()
+    declared = _declared(template, given, before.growth.names) or recipe.declared
+    new = _arrived(client, template, given, before)
+    pieces = [*before.rows(), *new.pieces]
+    facts = _facts(client, pieces, recipe.share)
+    next_id = max(recipe.next_id, *(of.last_id + 1 for of in facts))
+    if window is not None and sum(of.n_rows for of in facts) > window:
+        oldest = _oldest(client, pieces, window, recipe.n_arrived + new.n_rows)
+        pieces = [client.submit(rows.newest, own, oldest, pure=False) for own in pieces]
+        facts = _facts(client, pieces, recipe.share)
+    warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
+    learned = replace(recipe.learned, settings=settings)
+    recipe = replace(
+        recipe,
+        template=template,
+        learned=_learned(template, facts, learned.seed) if is_to_learn else learned,
+        known=before.growth.names or [],
+        declared=declared,
+        n_arrived=recipe.n_arrived + new.n_rows,
+        next_id=next_id,
+        warming=warming,
+    )
+    return grow_forest(client, before.cluster, recipe, pieces, facts)
+
+
+def forget_rows(before: CellForest, ids: ArrayLike) -> CellForest:
+    """The forest without some rows."""
+    client, numbers = before.client, check_ids(ids)
+    if not len(numbers):
+        return before
+    sent = client.submit(tasks.given, numbers, pure=False)
+    pieces = before.rows()
+    found = [client.submit(rows.found, own, sent, pure=False) for own in pieces]
+    held: Ids = np.concatenate(client.gather(found))
+    if len(held) < len(numbers):
+        raise KeyError(f"{unknown(ids, held)}; nothing was changed")
+    if len(held) == before.facts["n_rows"]:
+        raise ValueError(
+            "partition='cells' does not forget all rows of a forest: drop the estimator, or call "
+            "fit with other rows"
+        )
+    pieces = [client.submit(rows.without, own, sent, pure=False) for own in pieces]
+    facts = _facts(client, pieces, before.recipe.share)
+    recipe = replace(before.recipe, known=before.growth.names or [])
+    return grow_forest(client, before.cluster, recipe, pieces, facts)
+
+
+def _arrived(
+    client: distributed.Client,
+    template: Any,
+    given: Given,
+    before: CellForest | None,
+    window: int | None = None,
+) -> NewPieces:
+    """The rows of new partitions, checked and numbered; the newest ones if there is a window."""
+    parts = client.compute(checked_parts(template, given))
+    reader = template if before is None else before.named(template)
+    found = [
+        client.submit(rows.checked, reader, part, number, before is None, pure=False)
+        for number, part in enumerate(parts)
+    ]
+    told = [client.submit(tasks.pick, each, 1, pure=False) for each in found]
+    wait_for(told)
+    came = {number: own for number, own in enumerate(client.gather(told)) if own is not None}
+    if not came:
+        raise ValueError("X has no rows: all partitions are empty")
+    _require_one_type(came)
+    if given.ids is not None:
+        _require_new_ids(client, parts, [] if before is None else before.rows())
+    recipe = None if before is None else before.recipe
+    n_before, next_id = (0, 0) if recipe is None else (recipe.n_arrived, recipe.next_id)
+    ends = np.cumsum([n_before, *(own.n_rows for own in came.values())]).tolist()
+    n_rows = ends[-1] - n_before
+    if given.ids is None and next_id + n_rows > _ID_END:
+        raise ValueError("ids must be given, since the count of rows has come to its end")
+    oldest = 0 if window is None else max(ends[-1] - window, 0)
+    pieces = []
+    for number, start in zip(came, ends[:-1], strict=True):
+        # Where rows are counted from the first one on, arrivals are ids.
+        first_id = None if next_id == n_before else next_id + start - n_before
+        pieces.append(
+            client.submit(rows.numbered, found[number], start, first_id, oldest, pure=False)
+        )
+    return NewPieces(pieces, n_rows, next(iter(came.values())).names)
+
+
+def _require_one_type(came: dict[int, Arrived]) -> None:
+    """Refuse partitions whose targets are of several types."""
+    first = next(iter(came))
+    for number, own in came.items():
+        if own.dtype.kind != came[first].dtype.kind:
+            raise TypeError(
+                f"partition {number}: y is of type {own.dtype}, and of type {came[first].dtype} in "
+                f"partition {first}"
+            )
+
+
+def _require_new_ids(client: distributed.Client, parts: list[Any], held: list[Any]) -> None:
+    """Refuse ids that occur twice in partitions, or that rows of the forest have."""
+    holders, n_groups = [*held, *parts], max(len(held), len(parts))
+    groups = [client.submit(rows.shared_out_ids, own, n_groups, pure=False) for own in holders]
+    asked = [
+        client.submit(
+            rows.same_id,
+            [client.submit(tasks.pick, own, number, pure=False) for own in groups],
+            pure=False,
+        )
+        for number in range(n_groups)
+    ]
+    for places in client.gather(asked):
+        if not places:
+            continue
+        (same, holder, row), (_, other, other_row) = places
+        if holder < len(held):
+            raise ValueError(f"id {same} is already in the forest; ids must be unique")
+        raise ValueError(
+            f"ids must differ from each other, found {same} in row {row} of partition "
+            f"{holder - len(held)} and in row {other_row} of partition {other - len(held)}"
+        )
+
+
+def _facts(client: distributed.Client, pieces: list[Any], share: type[CellShare]) -> list[Facts]:
+    """Facts about pieces, of which those without rows leave the list."""
+    has_labels = share is tasks.ClassifierCellShare
+    told = [client.submit(rows.facts, own, has_labels, pure=False) for own in pieces]
+    wait_for(told)
+    every: list[Facts] = client.gather(told)
+    pieces[:] = [own for own, of in zip(pieces, every, strict=True) if of.n_rows]
+    return [of for of in every if of.n_rows]
+
+
+def _oldest(client: distributed.Client, pieces: list[Any], window: int, n_arrived: int) -> int:
+    """How many rows came before the oldest one of the newest, of which there are `window`."""
+    low, high = 0, n_arrived
+    while high - low > 1:
+        step = -(-(high - low) // _EDGES)
+        edges = np.arange(low, high, step, dtype=np.uint64)
+        asked = [client.submit(rows.n_newest, own, edges, pure=False) for own in pieces]
+        n_newest = np.sum(client.gather(asked), axis=0)
+        low = int(edges[np.flatnonzero(n_newest >= window)[-1]])
+        high = min(low + step, high)
+    return low
+
+
+def _declared(template: Any, given: Given, names: list[Label] | None) -> list[Label] | None:
+    """The labels that are declared, given those of a forest or None for a new one."""
+    if given.classes is None:
+        return None
+    if names is None:
+        return _validation.check_classes(given.classes, [])
+    known = SimpleNamespace(classes=lambda: names)
+    declared: list[Label] | None
+    declared = template._encode(np.array(names), given.classes, known)[1]["declared"]
+    return declared
+
+
+def _learned(template: Any, facts: list[Facts], seed: int) -> GrowthPlan:
+    """Ranges and weights, which depend on the least and greatest values alone."""
+    low = np.min([of.low for of in facts], axis=0)
+    high = np.max([of.high for of in facts], axis=0)
+    return learned_of_range(template, low, high, template._settings(), seed)
+
+
+def _warming(template: Any, before: WarmUp | None, n_rows: int) -> tuple[WarmUp | None, bool]:
+    """How far the warm-up has come after more rows, and whether all is to be learned again."""
+    warm_up = template._warm_up()
+    if before is None:
+        return None, False
+    template._warming = replace(before, n_rows=before.n_rows + n_rows)
+    if template._is_to_learn_again(warm_up):
+        return template._new_warm_up(before.n_rows + n_rows, warm_up), True
+    return template._warming, False

@@ -1,0 +1,228 @@
+"""Rows of a forest whose cells are apart, in pieces that workers hold: checks, numbers, facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from boscage._input.row_weights import check_row_weight
+from boscage._types import AnyArray, FloatArray, Ids, IntArray, Rows
+from boscage.dask._partitions import Part, naming_partition
+from boscage.dask._shares import aligned
+from boscage.mondrian._forest.base import MondrianForest
+
+Labels: TypeAlias = AnyArray | None
+"""The sorted labels of a classifier; None for a regressor."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows, with their targets."""
+
+    rows: Rows
+    target: AnyArray
+    """Once rows are sent to owners, classes are numbers of sorted labels."""
+    weights: FloatArray | None
+    """As how many rows each row counts; None if all count as one."""
+    arrivals: Ids
+    """How many rows of the forest came before each row; in a new partition, of the partition."""
+    ids: Ids | None
+    """The numbers of the rows' ids; None if these are their arrivals."""
+    partition: int
+    """The new partition that the rows are of; of rows that an owner held, the owner."""
+
+    @property
+    def numbers(self) -> Ids:
+        """The numbers of the rows' ids."""
+        return self.arrivals if self.ids is None else self.ids
+
+    def of(self, rows: AnyArray) -> Piece:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        ids = None if self.ids is None else self.ids[rows]
+        arrivals, target = self.arrivals[rows], self.target[rows]
+        return Piece(self.rows[rows], target, weights, arrivals, ids, self.partition)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the client must know of a piece."""
+
+    n_rows: int
+    labels: AnyArray
+    """The sorted labels; none of a regressor's."""
+    n_rows_of: AnyArray
+    """The number of rows of each label."""
+    low: FloatArray
+    high: FloatArray
+    last_id: int
+    is_weighted: bool
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What the client must know of a new partition before its rows are numbered."""
+
+    n_rows: int
+    names: AnyArray | None
+    """The names of the features, if there are any."""
+    dtype: np.dtype[Any]
+    """The type of the targets."""
+
+
+def checked(
+    forest: MondrianForest, part: Part, number: int, is_new: bool
+) -> tuple[Piece, Arrived] | None:
+    """The rows of a partition that count, and facts about them; None if there are no rows.
+
+    The forest is unfitted; it knows the features unless it is a new one.
+    """
+    X, y, ids, weights = part
+    if not len(X) or (weights is not None and not weights.any()):
+        return None
+    with naming_partition(number):
+        forest = clone(forest) if is_new else forest
+        rows, columns = forest._read(X, reset=is_new)
+        if columns:
+            raise ValueError(
+                f"feature {min(columns)} is a category, which partition='cells' does not take; "
+                "choose partition='trees'"
+            )
+        require_present(rows)
+        target = forest._check_target(y, len(rows))
+        kept, weights = check_row_weight(weights, len(rows))
+    if kept is not None:
+        rows, target, ids = rows[kept], target[kept], None if ids is None else ids[kept]
+    names = getattr(forest, "feature_names_in_", None)
+    arrivals = np.arange(len(rows), dtype=np.uint64)
+    piece = Piece(rows, target, weights, arrivals, ids, number)
+    return piece, Arrived(len(rows), names, target.dtype)
+
+
+def numbered(found: tuple[Piece, Arrived], before: int, first_id: int | None, oldest: int) -> Piece:
+    """The rows of a new partition, before which others came, that are not older than some row.
+
+    Rows without ids are numbered from `first_id`; if this is None, by their arrivals.
+    """
+    own = found[0]
+    ids = own.ids
+    if ids is None and first_id is not None:
+        ids = own.arrivals + np.uint64(first_id)
+    return newest(replace(own, arrivals=own.arrivals + np.uint64(before), ids=ids), oldest)
+
+
+def facts(own: Piece, has_labels: bool) -> Facts:
+    """Facts about the rows of a piece."""
+    n_rows = len(own.rows)
+    labels, n_rows_of = np.unique(own.target[: n_rows * has_labels], return_counts=True)
+    of_features = own.rows if n_rows else np.zeros((1, own.rows.shape[1]))
+    return Facts(
+        n_rows,
+        labels,
+        n_rows_of,
+        of_features.min(axis=0).astype(float),
+        of_features.max(axis=0).astype(float),
+        int(own.numbers.max()) if n_rows else 0,
+        own.weights is not None,
+    )
+
+
+def require_present(rows: Rows) -> None:
+    missing = np.isnan(rows)
+    if missing.any():
+        row, feature = np.argwhere(missing)[0]
+        raise ValueError(
+            f"row {row}, feature {feature} of X is missing (NaN), which partition='cells' does "
+            "not take; fill it, or choose partition='trees'"
+        )
+
+
+def coded(own: Piece, labels: Labels) -> AnyArray:
+    """The targets; those of a classifier as numbers of sorted labels."""
+    if labels is None:
+        return own.target
+    codes: AnyArray = np.searchsorted(labels, own.target).astype(np.uint32)
+    return codes
+
+
+def newest(own: Piece, oldest: int) -> Piece:
+    """The rows that are not older than a row that came after so many others."""
+    kept = own.arrivals >= oldest
+    return own if kept.all() else own.of(kept)
+
+
+def n_newest(own: Piece, oldest: Ids) -> NDArray[np.int64]:
+    """How many rows are not older than each of some rows."""
+    n_older: NDArray[np.int64] = np.searchsorted(np.sort(own.arrivals), oldest)
+    return len(own.arrivals) - n_older
+
+
+def without(own: Piece, ids: Ids) -> Piece:
+    """All rows but some, given by the numbers of their ids."""
+    return own.of(~np.isin(own.numbers, ids))
+
+
+def found(own: Piece, ids: Ids) -> Ids:
+    """Those of some ids that rows have."""
+    return ids[np.isin(ids, own.numbers)]
+
+
+def shared_out_ids(own: Any, n: int) -> list[tuple[Ids, IntArray]]:
+    """The ids of a partition (`Part`) or piece in `n` groups, and the rows that have them.
+
+    Equal ids of all rows are in groups of the same number.
+    """
+    ids = aligned(own.numbers if isinstance(own, Piece) else own[2])
+    each = (np.flatnonzero(ids % np.uint64(n) == group) for group in range(n))
+    return [(ids[rows], rows) for rows in each]
+
+
+def same_id(groups: list[tuple[Ids, IntArray]]) -> list[tuple[int, int, int]]:
+    """The first id of a group that occurs twice, where it is held and in which row, both times.
+
+    Nothing if all differ.
+    """
+    ids = np.concatenate([own for own, _ in groups])
+    order = np.argsort(ids, kind="stable")
+    same = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    starts = np.cumsum([0, *(len(own) for own, _ in groups)])
+    places = []
+    for at in order[[same[0], same[0] + 1]] if same.size else ():
+        holder = int(np.searchsorted(starts, at, side="right")) - 1
+        places.append((int(ids[at]), holder, int(groups[holder][1][at - starts[holder]])))
+    return places
+
+
+def received(rows: Piece) -> Piece:
+    """Rows that came from another worker."""
+    return replace(
+        rows,
+        rows=aligned(rows.rows),
+        target=aligned(rows.target),
+        weights=aligned(rows.weights),
+        arrivals=aligned(rows.arrivals),
+        ids=aligned(rows.ids),
+    )
+
+
+def joined_pieces(pieces: Sequence[Piece], is_weighted: bool, owner: int = 0) -> Piece:
+    """All rows of some pieces."""
+    weights, ids = None, None
+    if any(own.ids is not None for own in pieces):
+        ids = np.concatenate([own.numbers for own in pieces])
+    if is_weighted:
+        each = [np.ones(len(own.rows)) if own.weights is None else own.weights for own in pieces]
+        weights = np.concatenate(each)
+    return Piece(
+        np.concatenate([own.rows for own in pieces]),
+        np.concatenate([own.target for own in pieces]),
+        weights,
+        np.concatenate([own.arrivals for own in pieces]),
+        ids,
+        owner,
+    )
