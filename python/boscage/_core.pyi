@@ -30,6 +30,8 @@ __all__ = [
     "extra_trees_rates",
     "fill_missing",
     "first_by_contents",
+    "first_of_keys",
+    "keys_of_contents",
     "model_kind",
     "model_kinds",
 ]
@@ -716,6 +718,10 @@ def first_by_contents(
     seed: int,
     sample_weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.uint32]: ...
+def first_of_keys(
+    keys: NDArray[np.uint64], n_rows_of: NDArray[np.uint64], n: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]: ...
+def keys_of_contents(X: _Rows, seed: int) -> NDArray[np.uint64]: ...
 def bart_kernels(n_trees: int) -> dict[str, float]: ...
 def model_kind(data: bytes) -> str: ...
 def model_kinds() -> dict[str, tuple[str, type[Any]]]: ...

@@ -169,6 +169,33 @@ def test_rates_and_maps_that_one_machine_has_learned(client, owners):
     assert forest.collect().digest() == one.digest()
 
 
+@pytest.mark.parametrize(
+    ("one", "is_weighted"), [(CLASSES[0], False), (CLASSES[1], True), (NUMBERS[0], True)]
+)
+def test_learned_rates(client, owners, one, is_weighted):
+    owners(3)
+    one, rng = clone(one).set_params(feature_weights="learned"), np.random.default_rng(5)
+    x, y = data(one)
+    x[:, 2] = np.exp(20.0 * x[:, 2])  # heavy tails, which maps are for
+    x[: N_ROWS // 4] = x[0]  # in several partitions
+    weights = (rng.integers(1, 4, N_ROWS).astype(float),) if is_weighted else ()
+    one.fit(x, y, *weights)
+    assert np.ptp(one.feature_weights_) > 0.0
+    parts = (da.from_array(a, chunks=(70, -1)[: a.ndim]) for a in (x, y, *weights))
+    forest = apart(one, client).fit(*parts)
+    assert np.array_equal(forest.feature_weights_, one.feature_weights_)
+    assert np.array_equal(forest.feature_importances_, one.feature_importances_)
+    check_same(forest, one)
+    collected = forest.collect()
+    assert np.array_equal(collected.feature_importances_, one.feature_importances_)
+    if not is_weighted:
+        # The rates are kept.
+        one.partial_fit(x[:50], y[:50])
+        forest.partial_fit(*(da.from_array(a[:50], chunks=25) for a in (x, y)))
+        assert np.array_equal(forest.feature_weights_, one.feature_weights_)
+        check_same(forest, one)
+
+
 def test_hyperparameters_are_those_that_were_given(client):
     one = clone(NUMBERS[1])
     x, y = data(one)
@@ -228,7 +255,6 @@ def test_large_cells_go_first_to_whoever_has_least():
 @pytest.mark.parametrize(
     ("one", "params", "message"),
     [
-        (CLASSES[0], {"feature_weights": "learned"}, "feature_weights='learned': give None or wei"),
         (CLASSES[0], {"discount": "loo"}, "discount='loo': give a number"),
         (
             CLASSES[0],

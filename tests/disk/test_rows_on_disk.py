@@ -120,6 +120,32 @@ def test_a_regressor_predicts_as_one_with_rows(small: type[SmallCosts], seed: in
     assert forest.hyperparameters_ == one.hyperparameters_
 
 
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+def test_learned_rates_are_those_of_all_rows(
+    task: str, small: type[SmallCosts], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small, "rows_at_once", 2000)
+    monkeypatch.setattr(Costs, "rows_of_block", 700)
+    # Keys are counted in several passes.
+    monkeypatch.setattr(Costs, "key", Costs(64_000_000, 4, 8, 0).of_forest / 2500)
+    X, codes = rows(7000, 3)
+    X[:, 3] = np.exp(10.0 * X[:, 3])
+    X[:2000] = X[0]
+    common: dict[str, Any] = {"n_estimators": 3, "min_samples_split": 20, "random_state": 1}
+    common["feature_weights"] = "learned"
+    forest: Any = disk.MondrianForestClassifier("64MB", **common)
+    y: Any = np.array(["no", "perhaps", "yes"])[codes]
+    if task == "numbers":
+        forest, y = disk.MondrianForestRegressor("64MB", hyperparameters=SCALES, **common), X[:, 1]
+    forest.fit(X, y)
+    one = one_machine(forest, X, y)
+    assert np.ptp(one.feature_weights_) > 0.0
+    np.testing.assert_array_equal(forest.feature_weights_, one.feature_weights_)
+    test, _ = rows(300, 4)
+    predict = "predict_proba" if task == "classes" else "predict"
+    np.testing.assert_array_equal(getattr(forest, predict)(test), getattr(one, predict)(test))
+
+
 def test_limits_do_not_change_the_forest() -> None:
     X, y = rows(20_000, 1, np.float32)
     test, _ = rows(200, 2)
@@ -241,13 +267,8 @@ def test_bad_parameters_are_refused() -> None:
     for wrong in (True, 1.5e9, None):
         refused(disk.MondrianForestClassifier(wrong), X, y, TypeError, "memory_limit")  # type: ignore[arg-type]
     refused(disk.MondrianForestClassifier("1GB", discount=-1), X, y, ValueError, "discount")
-    refused(
-        disk.MondrianForestClassifier("1GB", feature_weights="learned"),  # type: ignore[arg-type]
-        X,
-        y,
-        ValueError,
-        "feature_weights",
-    )
+    forest = disk.MondrianForestClassifier("1GB", feature_weights="equal")  # type: ignore[arg-type]
+    refused(forest, X, y, ValueError, "feature_weights")
     refused(
         disk.MondrianForestRegressor("1GB", hyperparameters="loo"),  # type: ignore[arg-type]
         X,

@@ -20,13 +20,19 @@ from boscage.disk._rows import Block, file_stamps
 #: The only values of options, which a forest without rows has anyway.
 _ONLY = {
     "predictive": "realised",
-    "feature_weights": None,
     "calibration": None,
     "posterior": "kneser-ney",
     "class_weight": None,
 }
 #: Options that it takes.
-_TAKEN = ("n_estimators", "lifetime", "min_samples_split", "feature_range", "discount")
+_TAKEN = (
+    "n_estimators",
+    "lifetime",
+    "min_samples_split",
+    "feature_range",
+    "feature_weights",
+    "discount",
+)
 
 
 def check_options(args: argparse.Namespace, given: Parameters) -> None:

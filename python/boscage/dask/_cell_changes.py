@@ -24,9 +24,9 @@ from boscage.dask._cell_tasks import CellShare
 from boscage.dask._cells import CellForest, Recipe, grow_forest
 from boscage.dask._cluster import checked_parts, wait_for
 from boscage.mondrian._forest.base import Given
-from boscage.mondrian._forest.cell_plans import learned_of_range
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
+from boscage.mondrian.feature_rates.samples import Places, Sample
 
 _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""
@@ -59,9 +59,9 @@ def fit(
     facts = _facts(client, new.pieces, share)
     template._tables = {}
     warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
-    learned = _learned(template, facts, seed)
     declared = _declared(template, given, None)
     known, next_id = declared or [], max(of.last_id for of in facts) + 1
+    learned = _learned(client, template, new.pieces, facts, known, seed)
     names = new.feature_names
     recipe = Recipe(template, share, learned, known, declared, names, new.n_rows, next_id, warming)
     return grow_forest(client, cluster, recipe, new.pieces, facts)
@@ -83,12 +83,14 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
         pieces = [client.submit(rows.newest, own, oldest, pure=False) for own in pieces]
         facts = _facts(client, pieces, recipe.share)
     warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
-    learned = replace(recipe.learned, settings=settings)
+    learned, known = replace(recipe.learned, settings=settings), before.growth.names or []
+    if is_to_learn:
+        learned = _learned(client, template, pieces, facts, known, learned.seed)
     recipe = replace(
         recipe,
         template=template,
-        learned=_learned(template, facts, learned.seed) if is_to_learn else learned,
-        known=before.growth.names or [],
+        learned=learned,
+        known=known,
         declared=declared,
         n_arrived=recipe.n_arrived + new.n_rows,
         next_id=next_id,
@@ -228,11 +230,50 @@ def _declared(template: Any, given: Given, names: list[Label] | None) -> list[La
     return declared
 
 
-def _learned(template: Any, facts: list[Facts], seed: int) -> GrowthPlan:
-    """Ranges and weights, which depend on the least and greatest values alone."""
+def _learned(
+    client: distributed.Client,
+    template: Any,
+    pieces: list[Any],
+    facts: list[Facts],
+    known: list[Label],
+    seed: int,
+) -> GrowthPlan:
+    """Ranges of all rows, and the rates, which are learned from a sample of them."""
     low = np.min([of.low for of in facts], axis=0)
     high = np.max([of.high for of in facts], axis=0)
-    return learned_of_range(template, low, high, template._settings(), seed)
+    sample = _sample(client, pieces, facts, known, seed) if template._learns_rates() else None
+    task = client.submit(tasks.learned, template, low, high, sample, seed, pure=False)
+    plan: GrowthPlan = task.result()
+    return plan
+
+
+def _sample(
+    client: distributed.Client,
+    pieces: list[Any],
+    facts: list[Facts],
+    known: list[Label],
+    seed: int,
+) -> Sample:
+    """The sample of all rows."""
+    labels = None
+    if any(len(of.labels) for of in facts):
+        each = (_validation.conform(of.labels, known, "y") for of in facts)
+        labels = np.array(sorted({label for own in each for label in own}))
+    n_groups = min(len(pieces), len(client.scheduler_info()["workers"]))
+    counted = [client.submit(rows.key_counts, own, seed, n_groups, pure=False) for own in pieces]
+    groups = [
+        client.submit(
+            rows.first_places,
+            [client.submit(tasks.pick, own, group, pure=False) for own in counted],
+            pure=False,
+        )
+        for group in range(n_groups)
+    ]
+    places = Places.first(client.gather(groups))
+    sent = client.submit(tasks.given, places, pure=False)
+    found = [client.submit(rows.copies, own, labels, sent, seed, pure=False) for own in pieces]
+    n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
+    return places.sample(client.gather(found), n_rows, is_weighted=is_weighted)
 
 
 def _warming(template: Any, before: WarmUp | None, n_rows: int) -> tuple[WarmUp | None, bool]:

@@ -15,6 +15,7 @@ from boscage._types import AnyArray, FloatArray, Ids, IntArray, Rows
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned
 from boscage.mondrian._forest.base import MondrianForest
+from boscage.mondrian.feature_rates.samples import Copies, KeyCounts, Places
 
 Labels: TypeAlias = AnyArray | None
 """The sorted labels of a classifier; None for a regressor."""
@@ -130,6 +131,22 @@ def facts(own: Piece, has_labels: bool) -> Facts:
         int(own.numbers.max()) if n_rows else 0,
         own.weights is not None,
     )
+
+
+def key_counts(own: Piece, seed: int, n_groups: int) -> list[KeyCounts]:
+    """How many rows of a piece there are of each key, in groups of keys."""
+    counts = KeyCounts.of(aligned(own.rows), seed)
+    return [counts.in_group(group, n_groups) for group in range(n_groups)]
+
+
+def first_places(parts: list[KeyCounts]) -> Places:
+    """The places of a sample of the rows of all keys of a group."""
+    return KeyCounts.sum(parts).first_places()
+
+
+def copies(own: Piece, labels: Labels, places: Places, seed: int) -> Copies:
+    """The rows of a piece that have the keys of places."""
+    return Copies.of(places, aligned(own.rows), coded(own, labels), own.weights, seed)
 
 
 def require_present(rows: Rows) -> None:

@@ -26,7 +26,9 @@ from boscage.dask._cell_rows import (
 from boscage.dask._partitions import naming_partition
 from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._forest.base import MondrianForest
-from boscage.mondrian._forest.cell_plans import Counts
+from boscage.mondrian._forest.cell_plans import Counts, learned_apart
+from boscage.mondrian._forest.growth import GrowthPlan
+from boscage.mondrian.feature_rates.samples import Sample
 
 
 def given(value: Any) -> Any:
@@ -37,6 +39,15 @@ def given(value: Any) -> Any:
 def pick(found: Sequence[Any] | None, number: int) -> Any:
     """A part of what a task found."""
     return None if found is None else found[number]
+
+
+def learned(
+    template: MondrianForest, low: FloatArray, high: FloatArray, sample: Sample | None, seed: int
+) -> GrowthPlan:
+    """What a forest learns before the first cut."""
+    forest = new_forest(template)
+    settings, n_threads = forest._settings(), forest._n_threads()
+    return learned_apart(forest, low, high, settings, seed, sample, n_threads)
 
 
 def extent(plan: _core.CellPlan, own: Piece) -> tuple[int, bool]:

@@ -161,7 +161,6 @@ _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
 }
 """The only values of parameters where cells are apart, and why."""
 _GIVEN = {
-    "feature_weights": "None or weights, since rates are learned from rows in one place",
     "discount": "a number, since it is chosen by rows that are left out of all trees",
     "hyperparameters": "a dictionary, since rules look at whole trees",
 }
@@ -244,6 +243,7 @@ def _known(recipe: Recipe, names: list[Label] | None, n_rows: int) -> dict[str, 
         "discount_": learned.settings.get("discount"),
         "hyperparameters": tasks.hyperparameters(learned.settings),
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
+        "feature_importances_": None if learned.learned is None else learned.learned.importances,
         "categories_": None,
     }
 

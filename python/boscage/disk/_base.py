@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from boscage import _validation
 from boscage._bases.estimator import Estimator
 from boscage._bases.progress import progress_bar
-from boscage._types import AnyArray, FloatArray, Rows
+from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.disk._growth import Growth, Passes, find_facts
 from boscage.disk._memory import Costs, check_limit
 from boscage.disk._open import open_rows
@@ -27,7 +27,7 @@ class DiskForest(Estimator):
 
     _SAME: ClassVar[tuple[str, ...]] = (
         *("n_estimators", "lifetime", "min_samples_split", "feature_range", "feature_weights"),
-        *("random_state", "n_jobs", "verbose"),
+        *("feature_maps", "random_state", "n_jobs", "verbose"),
     )
     """Parameters that mean what they do for the forest with rows."""
 
@@ -36,7 +36,8 @@ class DiskForest(Estimator):
     lifetime: float
     min_samples_split: int
     feature_range: tuple[ArrayLike, ArrayLike] | None
-    feature_weights: ArrayLike | None
+    feature_weights: ArrayLike | Literal["learned"] | None
+    feature_maps: Maps | None
     random_state: Any
     verbose: int | bool
 
@@ -97,11 +98,6 @@ class DiskForest(Estimator):
             limit, n_threads = check_limit(self.memory_limit), self._n_threads()
             template, seed = self._template(), _validation.draw_seed(self.random_state)
             template._settings()
-            if isinstance(self.feature_weights, str):
-                raise ValueError(
-                    "feature_weights must be None or weights, since rates are learned from rows "
-                    f"in one place; found {self.feature_weights!r}"
-                )
             self._reset(source)
             costs = Costs(limit, source.n_features, 8, source.n_bytes_to_read)
             blocks = Passes(self, source, costs, template.n_estimators)
@@ -161,6 +157,12 @@ class DiskForest(Estimator):
         weights: FloatArray = self._require_model().settings["weights"]
         return weights
 
+    @property
+    def feature_maps_(self) -> Maps | None:
+        """How each feature's rate is distributed along its range; None means evenly."""
+        maps: Maps | None = self._require_model().settings["maps"]
+        return maps
+
     # -- files ------------------------------------------------------------------------------------
 
     def _metadata(self) -> dict[str, Any]:
@@ -180,6 +182,7 @@ class DiskForest(Estimator):
             min_samples_split=settings["min_samples_split"],
             feature_range=(settings["low"], settings["high"]),
             feature_weights=settings["weights"],
+            feature_maps=settings["maps"],
             random_state=settings["seed"],
             n_jobs=n_jobs,
         )

@@ -19,8 +19,9 @@ from boscage import _core, _validation
 from boscage._types import AnyArray, FloatArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
-from boscage.mondrian._forest.cell_plans import Counts, first_plan, learned_of_range, summed
+from boscage.mondrian._forest.cell_plans import Counts, first_plan, learned_apart, summed
 from boscage.mondrian._forest.growth import GrowthPlan
+from boscage.mondrian.feature_rates.samples import Copies, KeyCounts, Places, Sample
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""
@@ -133,13 +134,32 @@ class Growth:
     ) -> None:
         self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
         settings = template._settings()
-        self.learned: GrowthPlan = learned_of_range(template, facts.low, facts.high, settings, seed)
+        self._costs = costs
+        sample = self._sample(seed) if template._learns_rates() else None
+        self.learned: GrowthPlan = learned_apart(
+            template, facts.low, facts.high, settings, seed, sample, n_threads
+        )
         plan = first_plan(self.learned)
         levels, singles = zip(*(self._extent(plan, block) for block in blocks), strict=True)
         self._is_single = all(singles) and self.learned.maps is None
         self._costs = replace(costs, width=4 if self._is_single else 8)
         plan = first_plan(self.learned, (max(levels), all(singles)))
         self._plan, self._n_rows_of_cells = self._with_cells(plan)
+
+    def _sample(self, seed: int) -> Sample:
+        """The sample of all rows: of some keys at a time, so that their counts fit in memory."""
+        n_rows = self._facts.n_rows
+        n_groups = math.ceil(n_rows * self._costs.key / self._costs.of_forest)
+        groups = []
+        for group in range(n_groups):
+            each = (KeyCounts.of(block.X, seed).in_group(group, n_groups) for block in self._blocks)
+            groups.append(KeyCounts.sum(list(each)).first_places())
+            give_back()
+        places = Places.first(groups)
+        copies = [
+            Copies.of(places, block.X, self._coded(block), None, seed) for block in self._blocks
+        ]
+        return places.sample(copies, n_rows, is_weighted=False)
 
     def _extent(self, plan: _core.CellPlan, block: Block) -> tuple[int, bool]:
         """What a plan must know of rows."""

@@ -69,6 +69,11 @@ class Costs:
         return max(256, min(1 << 16, self.limit // 16 // of_row))
 
     @property
+    def key(self) -> int:
+        """A key of rows, and their number, as they are counted, and then put in order."""
+        return 96
+
+    @property
     def row(self) -> int:
         """A row of a group: as it is collected, in the forest's table, and in its transpose."""
         return 3 * self.width * self.n_features + 64

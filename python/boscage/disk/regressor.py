@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, persistence
 from boscage._bases.prediction import DistributionalRegressor
-from boscage._types import FloatArray
+from boscage._types import FloatArray, Maps
 from boscage.disk._base import DiskForest
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.regressor import MondrianForestRegressor as OneMachine
@@ -44,9 +44,11 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         A node of fewer rows is not split. Trees with large leaves take little memory.
     feature_range : pair of array-like, default=None
         The reference ranges, low and high, of all features. None takes the rows' own.
-    feature_weights : array-like of shape (n_features,), default=None
-        The rates of the features relative to each other, for example those that a forest from some
-        of the rows has learned. None means equal rates in units of the ranges.
+    feature_weights : array-like of shape (n_features,), "learned" or None, default="learned"
+        The rates of the features relative to each other. "learned" learns them from a sample of
+        the rows, as the forest with rows does. None means equal rates in units of the ranges.
+    feature_maps : list of (knots, shares), default=None
+        How the rate of each feature is distributed along its range; see the forest with rows.
     random_state : int, RandomState, Generator or None, default=None
         An integer gives the same forest each time, for any ``n_jobs`` and ``memory_limit``.
     n_jobs : int, default=None
@@ -66,6 +68,8 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
         The rates of cuts in use.
+    feature_maps_ : list of (knots, shares) or None
+        How each feature's rate is distributed along its range; None means evenly.
     n_rows_ : int
         Number of training rows.
     nbytes_ : int
@@ -99,7 +103,8 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         lifetime: float = math.inf,
         min_samples_split: int = 2,
         feature_range: tuple[ArrayLike, ArrayLike] | None = None,
-        feature_weights: ArrayLike | None = None,
+        feature_weights: ArrayLike | Literal["learned"] | None = "learned",
+        feature_maps: Maps | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int | bool = 0,
@@ -111,6 +116,7 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         self.min_samples_split = min_samples_split
         self.feature_range = feature_range
         self.feature_weights = feature_weights
+        self.feature_maps = feature_maps
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -7,12 +7,13 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._types import AnyArray, Rows
+from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
+from boscage.mondrian.feature_rates.samples import Sample
 
 DEFAULT_DISCOUNT = 10.0
 
@@ -88,9 +89,14 @@ class ClassificationForest(MondrianForest):
         return np.concatenate([targets, np.asarray(own, dtype=targets.dtype)[codes]])
 
     def _learn_rates(
-        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+        self, sample: Sample, *, settings: dict[str, Any], **options: Any
     ) -> LearnedRates:
-        return learn_rates_and_maps(X, y, settings=settings, **options)
+        return learn_rates_and_maps(sample, settings=settings, **options)
+
+    def _sample(self, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int) -> Sample:
+        # Declared classes that no row has do not count.
+        _, codes = np.unique(y, return_inverse=True)
+        return super()._sample(X, codes, weights, seed)
 
     def _learns(self) -> bool:
         return super()._learns() or isinstance(self.discount, str)

@@ -9,12 +9,13 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._types import AnyArray, Rows
+from boscage._types import AnyArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
+from boscage.mondrian.feature_rates.samples import Sample
 
 Self = TypeVar("Self", bound="RegressionForest")
 
@@ -90,8 +91,7 @@ class RegressionForest(MondrianForest):
 
     def _choose_settings(
         self,
-        X: Rows,
-        y: AnyArray,
+        sample: Sample,
         learned: LearnedRates,
         *,
         settings: dict[str, Any],
@@ -102,7 +102,7 @@ class RegressionForest(MondrianForest):
         given = isinstance(self.hyperparameters, Mapping)
         if not is_auto or self.posterior != "joint" or given:
             return settings
-        features = choose_trend(X, y, learned, settings=settings, **options)
+        features = choose_trend(sample, learned, settings=settings, **options)
         if not features:
             return settings
         return settings | {"trend": "linear", "trend_features": features}
@@ -175,9 +175,9 @@ class RegressionForest(MondrianForest):
         return np.concatenate([model.targets(), *encoded])
 
     def _learn_rates(
-        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+        self, sample: Sample, *, settings: dict[str, Any], **options: Any
     ) -> LearnedRates:
-        return learn_rates_and_maps(X, y, settings=settings, **options)
+        return learn_rates_and_maps(sample, settings=settings, **options)
 
     def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())

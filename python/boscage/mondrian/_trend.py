@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from boscage import _core
-from boscage._types import AnyArray, BoolArray, FloatArray, Rows
-from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates, first_by_contents
+from boscage._types import BoolArray, FloatArray
+from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates
 from boscage.mondrian.feature_rates.regression import score_of_errors
+from boscage.mondrian.feature_rates.samples import Sample
 
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""
@@ -36,8 +37,7 @@ __all__: list[str] = []
 
 
 def choose_trend(
-    X: Rows,
-    y: AnyArray,
+    sample: Sample,
     learned: LearnedRates,
     *,
     settings: Mapping[str, Any],
@@ -45,12 +45,10 @@ def choose_trend(
     high: FloatArray,
     seed: int,
     n_threads: int,
-    sample_weight: FloatArray | None = None,
 ) -> list[int]:
     """Choose the features of the trend of a forest with these settings and rates."""
-    chosen = first_by_contents(X, y, MAX_ROWS, seed, sample_weight)
-    some, targets = X[chosen].astype(np.float64), np.asarray(y[chosen], dtype=np.float64)
-    row_weights = None if sample_weight is None else sample_weight[chosen]
+    some, targets = sample.X[:MAX_ROWS], np.asarray(sample.y[:MAX_ROWS], dtype=np.float64)
+    row_weights = None if sample.weights is None else sample.weights[:MAX_ROWS]
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
         return []
     trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global", "joint_kernel": "trees"}

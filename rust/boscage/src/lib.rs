@@ -47,6 +47,6 @@ pub use mondrian::{
     MAX_KNOTS, MAX_LEVEL, MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor,
     MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, RegressorCells,
     RegressorFreezer, RowExtent, Substitute, SubstituteTerm, TargetKind, Trend, TrendPart, candidate_rates,
-    extra_trees_rates, first_by_contents,
+    extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
 };
 pub use random::Stream;

@@ -12,21 +12,27 @@ from boscage import _core
 from boscage._types import FloatArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
+from boscage.mondrian.feature_rates.samples import Sample
 
 Counts: TypeAlias = tuple[NDArray[np.uint64], FloatArray, FloatArray]
 """Numbers of rows, least and greatest targets, by cell."""
 
 
-def learned_of_range(
+def learned_apart(
     template: MondrianForest,
     low: FloatArray,
     high: FloatArray,
     settings: dict[str, Any],
     seed: int,
+    sample: Sample | None,
+    n_threads: int,
 ) -> GrowthPlan:
-    """What is learned from rows of which only the least and greatest values matter."""
+    """What is learned, given the least and greatest values of all rows, and a sample of them.
+
+    The sample may lack if rates are not learned.
+    """
     ends = NewRows(np.stack([low, high]), {}, (np.zeros(2, np.uint32), [0]), {}, None, None)
-    return template._plan(ends, settings=settings, seed=seed, n_threads=1)
+    return template._plan(ends, settings=settings, seed=seed, n_threads=n_threads, sample=sample)
 
 
 def first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _core.CellPlan:

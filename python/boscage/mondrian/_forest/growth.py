@@ -25,6 +25,7 @@ from boscage.mondrian._missing import (
     reference_range,
 )
 from boscage.mondrian.feature_rates._shared import LearnedRates
+from boscage.mondrian.feature_rates.samples import Sample
 
 # Of a feature: a rate per unit of a narrower range might overflow.
 _NARROW_RANGE = 1e-200
@@ -91,14 +92,17 @@ class GrowingForest(Estimator):
 
     @abstractmethod
     def _learn_rates(
-        self, X: Rows, y: AnyArray, *, settings: dict[str, Any], **options: Any
+        self, sample: Sample, *, settings: dict[str, Any], **options: Any
     ) -> LearnedRates:
-        """Feature rates learned from encoded targets, for a forest with these settings."""
+        """Feature rates learned from a sample of rows, for a forest with these settings."""
+
+    def _sample(self, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int) -> Sample:
+        """The rows that rates are learned from, given all rows and their encoded targets."""
+        return Sample.of(X, y, weights, seed)
 
     def _choose_settings(
         self,
-        X: Rows,
-        y: AnyArray,
+        sample: Sample,
         learned: LearnedRates,
         *,
         settings: dict[str, Any],
@@ -141,9 +145,18 @@ class GrowingForest(Estimator):
         self._adopt(model, plan)
 
     def _plan(
-        self, new: NewRows, *, settings: dict[str, Any], seed: int, n_threads: int
+        self,
+        new: NewRows,
+        *,
+        settings: dict[str, Any],
+        seed: int,
+        n_threads: int,
+        sample: Sample | None = None,
     ) -> GrowthPlan:
-        """Learn what is to be learned from checked rows before the first cut is drawn."""
+        """Learn what is to be learned from checked rows before the first cut is drawn.
+
+        Rates are learned from the sample if it is given, and else from that of the rows.
+        """
         encoded = new.encoded
         tables = check_tables(self.categories, new.rows.shape[1])
         if tables is None:
@@ -173,11 +186,10 @@ class GrowingForest(Estimator):
             maps = _validation.check_maps(self.feature_maps, rows.shape[1])
         if self._learns_rates():
             options = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
-            options["sample_weight"] = new.weights
-            learned = self._learn_rates(complete, encoded[0], settings=settings, **options)
-            settings = self._choose_settings(
-                complete, encoded[0], learned, settings=settings, **options
-            )
+            if sample is None:
+                sample = self._sample(complete, encoded[0], new.weights, seed)
+            learned = self._learn_rates(sample, settings=settings, **options)
+            settings = self._choose_settings(sample, learned, settings=settings, **options)
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])

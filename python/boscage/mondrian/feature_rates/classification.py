@@ -20,21 +20,20 @@ from typing import Any
 import numpy as np
 
 from boscage import _core
-from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Label, Maps
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
-    LEARNING_ROWS,
     N_EXTRA_TREES,
     TRIAL_STREAM,
     LearnedRates,
     Stage,
     TrialResult,
-    first_by_contents,
     sharpen,
 )
 from boscage.mondrian.feature_rates.class_kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.class_kernel_rates import class_kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units, rank_maps
+from boscage.mondrian.feature_rates.samples import Sample
 
 HELD_OUT = 800
 """The greatest number of rows, at most half of all, that judge the candidates."""
@@ -87,34 +86,29 @@ __all__: list[str] = []
 
 
 def learn_rates_and_maps(
-    X: Rows,
-    y: AnyArray,
+    sample: Sample,
     *,
     settings: Mapping[str, Any],
     low: FloatArray,
     high: FloatArray,
     seed: int,
     n_threads: int,
-    sample_weight: FloatArray | None = None,
 ) -> LearnedRates:
-    """Rates and maps of the features of ``X`` for a forest with these settings.
+    """Rates and maps of features for a forest with these settings.
 
-    ``y`` holds class codes. Weights count where candidates are judged, and not in what they are.
+    Weights count where candidates are judged, and not in what they are.
     """
-    _, codes = np.unique(y, return_inverse=True)
-    rows = first_by_contents(X, codes, LEARNING_ROWS, seed, sample_weight)
-    some, codes = X[rows].astype(np.float64), codes[rows]
-    row_weights = None if sample_weight is None else sample_weight[rows]
+    some, codes = sample.X, sample.y
     n_held = min(HELD_OUT, len(some) // 2)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
     proposals = _Proposals(some[n_held:], codes[n_held:], **learn)
     # With few rows, or where no feature tells classes apart, there is nothing to choose.
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
-        return LearnedRates(proposals.importances, 0.0, np.ones(X.shape[1]))
+        return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
     options = {"low": low, "high": high, "n_threads": n_threads}
     settings = {**settings, "seed": seed ^ TRIAL_STREAM}
-    is_limit = _core.MondrianClassifier(**settings).takes_limit(len(X))
-    trial = _Trial(some, codes, n_held, settings, options, row_weights, is_limit)
+    is_limit = _core.MondrianClassifier(**settings).takes_limit(sample.n_rows)
+    trial = _Trial(some, codes, n_held, settings, options, sample.weights, is_limit)
     chosen = _choose(proposals, trial)
     # Learned again from all rows, unless it is of so few rows that others would say no more.
     if chosen.kind != "kernel" or len(some) - n_held < KERNEL_ROWS:

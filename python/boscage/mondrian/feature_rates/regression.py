@@ -17,22 +17,21 @@ from typing import Any
 import numpy as np
 
 from boscage import _core
-from boscage._types import FloatArray, Maps, Rows
+from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
-    LEARNING_ROWS,
     N_EXTRA_TREES,
     TRIAL_STREAM,
     LearnedRates,
     Stage,
     TrialResult,
-    first_by_contents,
     sharpen,
 )
 from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units
+from boscage.mondrian.feature_rates.samples import Sample
 
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
@@ -83,30 +82,26 @@ __all__: list[str] = []
 
 
 def learn_rates_and_maps(
-    X: Rows,
-    y: FloatArray,
+    sample: Sample,
     *,
     settings: Mapping[str, Any],
     low: FloatArray,
     high: FloatArray,
     seed: int,
     n_threads: int,
-    sample_weight: FloatArray | None = None,
 ) -> LearnedRates:
-    """Rates and maps of the features of ``X`` for a forest with these settings.
+    """Rates and maps of features for a forest with these settings.
 
     Weights count where candidates are judged, and not in what they are.
     """
-    rows = first_by_contents(X, y, LEARNING_ROWS, seed, sample_weight)
-    some, y = X[rows].astype(np.float64), y[rows]
-    row_weights = None if sample_weight is None else sample_weight[rows]
+    some, y = sample.X, sample.y
     n_held = min(STAGE.held_out, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
     proposals = _Proposals(some[n_held:], y[n_held:], **learn)
     # With few rows, or with equal importances, there is nothing to choose.
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
-    trial = _Trial(some, y, n_held, settings, **learn, row_weights=row_weights)
+    trial = _Trial(some, y, n_held, settings, **learn, row_weights=sample.weights)
     chosen = _choose(proposals, trial)
     # Rates of the kernel stay those that were judged: other rows give quite different ones. All
     # others only become more certain with more rows.

@@ -75,3 +75,30 @@ pub(crate) fn first_by_contents<'py>(
     let first = gate::brief(py, || boscage::first_by_contents(rows, (y, weights), n, seed))?;
     Ok(vector(py, first))
 }
+
+/// The keys of rows' features, from which `first_of_keys` finds the order of a seed.
+#[pyfunction]
+#[allow(non_snake_case)]
+pub(crate) fn keys_of_contents<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let rows = X.rows_with_missing()?;
+    let keys = gate::brief(py, || Ok(boscage::keys_of_contents(rows, seed)))?;
+    Ok(vector(py, keys))
+}
+
+/// Ranks, keys and numbers of the first places in the order of rows of which so many have each key.
+#[pyfunction]
+pub(crate) fn first_of_keys<'py>(
+    py: Python<'py>,
+    keys: PyReadonlyArray1<'py, u64>,
+    n_rows_of: PyReadonlyArray1<'py, u64>,
+    n: usize,
+) -> PyResult<[Bound<'py, PyArray1<u64>>; 3]> {
+    let (keys, n_rows_of) = (slice("keys", &keys)?, slice("n_rows_of", &n_rows_of)?);
+    let places = gate::brief(py, || boscage::first_of_keys(keys, n_rows_of, n))?;
+    let column = |of: fn(&(u64, u64, u64)) -> u64| vector(py, places.iter().map(of).collect());
+    Ok([column(|place| place.0), column(|place| place.1), column(|place| place.2)])
+}

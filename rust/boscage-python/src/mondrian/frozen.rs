@@ -11,6 +11,7 @@ use crate::errors::to_python;
 use crate::gate;
 use crate::methods::{file_methods, only_a_model};
 use crate::mondrian::cells::CellPlan;
+use crate::mondrian::feature_rates::map_arrays;
 use crate::mondrian::regressor::{MixtureArrays, dictionary, mixture};
 
 /// A classifier without rows.
@@ -61,6 +62,7 @@ macro_rules! frozen_methods {
                 found.set_item("low", vector(py, domain.low().to_vec()))?;
                 found.set_item("high", vector(py, domain.high().to_vec()))?;
                 found.set_item("weights", vector(py, domain.weights().to_vec()))?;
+                found.set_item("maps", domain.maps().map(|maps| map_arrays(py, maps)))?;
                 Ok(found)
             }
         }

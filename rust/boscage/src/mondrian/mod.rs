@@ -40,7 +40,7 @@ pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_ra
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
-pub use forest::rows_by_contents::first_by_contents;
+pub use forest::rows_by_contents::{first_by_contents, first_of_keys, keys_of_contents};
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use frozen::forest::FrozenForest;
 pub use frozen::freezer::Freezer;

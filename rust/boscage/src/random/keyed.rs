@@ -66,6 +66,14 @@ impl Key {
         values.fold(self, |key, value| Self(mix(key.0.wrapping_add(STEP) ^ mix((value + 0.0).to_bits()))))
     }
 
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// A uniform draw of 64 bits: where copy `number` of these contents comes in a random order.
     pub(crate) fn rank(self, number: u64) -> u64 {
         mix(self.0.wrapping_add(number.wrapping_add(1).wrapping_mul(STEP)))

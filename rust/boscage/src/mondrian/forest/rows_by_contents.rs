@@ -2,8 +2,11 @@
 //!
 //! The first rows of this order are a simple random sample, which changes little when rows come and leave. It serves what is
 //! estimated from some rows on every read: the rows at the beginning are found without looking at the others.
+//!
+//! The order is one of keys, one for each distinct row of features, and of numbers of copies. So it can be found from how many rows
+//! have each key, wherever the rows are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use crate::data::{RowId, Rows};
 use crate::error::Result;
@@ -33,6 +36,35 @@ pub fn first_by_contents(
     let weight = |row: RowId| weights.map_or(0, |weights| weights[row as usize].to_bits());
     let first = all.first(n, |row| to_ordered(targets[row as usize] + 0.0), weight);
     Ok(first.into_iter().map(|(row, _)| row).collect())
+}
+
+/// The keys of rows' features, from which [`first_of_keys`] finds the order of a seed.
+#[must_use]
+pub fn keys_of_contents(rows: Rows<'_>, seed: u64) -> Vec<u64> {
+    let of_seed = Key::of_contents(seed);
+    (0..rows.n_rows()).map(|row| of_seed.of_values(rows.row(row)).to_bits()).collect()
+}
+
+/// The first `n` places, or all, in the order of rows of which so many have each key: the place's rank in the order, the key,
+/// and the number of the row among those of the key, which targets and weights order.
+///
+/// # Errors
+/// Lengths that differ.
+pub fn first_of_keys(keys: &[u64], n_rows_of: &[u64], n: usize) -> Result<Vec<(u64, u64, u64)>> {
+    check_n_targets(keys.len(), n_rows_of.len())?;
+    let mut first = BinaryHeap::new();
+    for (&key, &n_rows) in keys.iter().zip(n_rows_of) {
+        for number in 0..n_rows {
+            let place = (Key::from_bits(key).rank(number), key, number);
+            if first.len() < n {
+                first.push(place);
+            } else if first.peek().is_some_and(|last| place < *last) {
+                first.pop();
+                first.push(place);
+            }
+        }
+    }
+    Ok(first.into_sorted_vec())
 }
 
 /// Other rows with a row's features.
@@ -164,6 +196,32 @@ mod tests {
             }
             assert!(rows.copies.is_empty() && rows.order.is_empty());
         }
+    }
+
+    #[test]
+    fn counts_of_keys_give_the_same_order() {
+        for n_rows in [0, 1, 50, 500] {
+            let columns: Vec<f64> = (0..n_rows).flat_map(features).collect();
+            let rows = Rows::from_f64(&columns, 2).expect("whole rows");
+            let targets: Vec<f64> = (0..n_rows).map(|row| f64::from(row % 7)).collect();
+            let mut counts: BTreeMap<u64, Vec<RowId>> = BTreeMap::new();
+            for (row, key) in keys_of_contents(rows, 5).into_iter().enumerate() {
+                counts.entry(key).or_default().push(row as RowId);
+            }
+            let (keys, numbers): (Vec<u64>, Vec<u64>) =
+                counts.iter().map(|(key, rows)| (*key, rows.len() as u64)).unzip();
+            for copies in counts.values_mut() {
+                copies.sort_by_key(|&row| to_ordered(targets[row as usize]));
+            }
+            for n in [0, 1, 20, 1000] {
+                let places = first_of_keys(&keys, &numbers, n).expect("as many numbers");
+                let found: Vec<RowId> =
+                    places.iter().map(|(_, key, number)| counts[key][*number as usize]).collect();
+                let expected = first_by_contents(rows, (&targets, None), n, 5).expect("as many targets");
+                assert_eq!(found, expected);
+            }
+        }
+        assert!(first_of_keys(&[1, 2], &[1], 3).is_err());
     }
 
     #[test]

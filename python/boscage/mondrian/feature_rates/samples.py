@@ -1,0 +1,147 @@
+"""The rows from which a forest learns rates, also where no process holds all rows.
+
+They are the first rows in a random order that their contents determine. Where rows are in parts,
+they are found in two looks at each part. The first one counts the rows of each key, which is one
+for each distinct row of features; from all counts follow the places in the order that are taken.
+The second one collects the rows of their keys, among which targets and weights decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage import _core
+from boscage._types import AnyArray, FloatArray, Ids, Rows
+from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, ORDER_STREAM, first_by_contents
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some of a forest's rows in random order."""
+
+    X: FloatArray
+    y: AnyArray
+    """Targets; classes as numbers of those that all rows have."""
+    weights: FloatArray | None
+    """As how many rows each row counts; None if all count as one."""
+    n_rows: int
+    """The number of all rows."""
+
+    @classmethod
+    def of(cls, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int) -> Sample:
+        """The sample of rows in one place."""
+        first = first_by_contents(X, y, LEARNING_ROWS, seed, weights)
+        own = None if weights is None else weights[first]
+        return cls(X[first].astype(np.float64), y[first], own, len(X))
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """How many rows there are of each key."""
+
+    keys: Ids
+    n_rows: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, X: Rows, seed: int) -> KeyCounts:
+        """Those of some rows."""
+        return cls(*_counted(_keys_of(X, seed), None))
+
+    @classmethod
+    def sum(cls, parts: Sequence[KeyCounts]) -> KeyCounts:
+        """Those of the rows of all parts."""
+        keys = np.concatenate([part.keys for part in parts])
+        return cls(*_counted(keys, np.concatenate([part.n_rows for part in parts])))
+
+    def in_group(self, group: int, n_groups: int) -> KeyCounts:
+        """Those of some of the keys: each is in one of so many groups."""
+        own = self.keys % np.uint64(n_groups) == group
+        return KeyCounts(self.keys[own], self.n_rows[own])
+
+    def first_places(self) -> Places:
+        """The places of a sample of these rows."""
+        return Places(*_core.first_of_keys(self.keys, self.n_rows, LEARNING_ROWS))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Places in the order of rows."""
+
+    ranks: Ids
+    keys: Ids
+    numbers: Ids
+    """The number of a place's row among those of its key."""
+
+    @classmethod
+    def first(cls, groups: Sequence[Places]) -> Places:
+        """The places of a sample, given those of groups of keys."""
+        columns = [
+            np.concatenate([getattr(group, name) for group in groups])
+            for name in ("ranks", "keys", "numbers")
+        ]
+        order = np.lexsort(columns[::-1])[:LEARNING_ROWS]
+        return cls(*(column[order] for column in columns))
+
+    def sample(self, parts: Sequence[Copies], n_rows: int, *, is_weighted: bool) -> Sample:
+        """The sample, given the rows of its keys."""
+        keys, y, weights, n_equal = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("keys", "y", "weights", "n_equal")
+        )
+        order = np.lexsort([weights, y, keys])
+        ends = np.cumsum(n_equal[order])
+        first = np.searchsorted(keys[order], self.keys)
+        number = (ends - n_equal[order])[first] + self.numbers.astype(np.int64)
+        rows = order[np.searchsorted(ends, number, side="right")]
+        X = np.concatenate([part.X for part in parts])[rows].astype(np.float64)
+        return Sample(X, y[rows], weights[rows] if is_weighted else None, n_rows)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Rows of some keys, equal ones once."""
+
+    keys: Ids
+    X: Rows
+    y: AnyArray
+    weights: FloatArray
+    n_equal: NDArray[np.int64]
+    """How many rows are equal to each row."""
+
+    @classmethod
+    def of(
+        cls, places: Places, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int
+    ) -> Copies:
+        """Those of some rows, which have the keys of places."""
+        keys = _keys_of(X, seed)
+        rows = np.flatnonzero(np.isin(keys, places.keys))
+        each = np.ones(len(X)) if weights is None else weights
+        rows = rows[np.lexsort([each[rows], y[rows], keys[rows]])]
+        columns = [keys[rows], y[rows], each[rows]]
+        is_new = np.ones(len(rows), bool)
+        is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        starts = np.flatnonzero(is_new)
+        n_equal = np.diff(np.append(starts, len(rows)))
+        return cls(
+            columns[0][starts], X[rows[starts]], columns[1][starts], columns[2][starts], n_equal
+        )
+
+
+def _keys_of(X: Rows, seed: int) -> Ids:
+    return _core.keys_of_contents(X, seed ^ ORDER_STREAM)
+
+
+def _counted(keys: Ids, n_rows: NDArray[np.uint64] | None) -> tuple[Ids, NDArray[np.uint64]]:
+    """The distinct keys, and the number of rows of each."""
+    order = np.argsort(keys)
+    keys = keys[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    if n_rows is None:
+        counts = np.diff(np.append(starts, len(keys)))
+    else:
+        counts = np.add.reduceat(n_rows[order], starts) if len(keys) else n_rows
+    return keys[starts], counts.astype(np.uint64)
