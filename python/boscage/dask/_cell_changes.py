@@ -19,7 +19,7 @@ from boscage._input.ids import check_ids, unknown
 from boscage._types import AnyArray, Ids, Label
 from boscage.dask import _cell_rows as rows
 from boscage.dask import _cell_tasks as tasks
-from boscage.dask._cell_rows import Arrived, Facts
+from boscage.dask._cell_rows import Arrived, Facts, label_counts
 from boscage.dask._cell_tasks import CellShare
 from boscage.dask._cells import CellForest, Recipe, grow_forest
 from boscage.dask._cluster import checked_parts, wait_for
@@ -61,7 +61,7 @@ def fit(
     warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
     declared = _declared(template, given, None)
     known, next_id = declared or [], max(of.last_id for of in facts) + 1
-    learned = _learned(client, template, new.pieces, facts, known, seed)
+    learned = _learned(client, template, new.pieces, facts, known, len(cluster), seed)
     names = new.feature_names
     recipe = Recipe(template, share, learned, known, declared, names, new.n_rows, next_id, warming)
     return grow_forest(client, cluster, recipe, new.pieces, facts)
@@ -85,7 +85,8 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
     learned, known = replace(recipe.learned, settings=settings), before.growth.names or []
     if is_to_learn:
-        learned = _learned(client, template, pieces, facts, known, learned.seed)
+        n_workers = len(before.cluster)
+        learned = _learned(client, template, pieces, facts, known, n_workers, learned.seed)
     recipe = replace(
         recipe,
         template=template,
@@ -236,12 +237,15 @@ def _learned(
     pieces: list[Any],
     facts: list[Facts],
     known: list[Label],
+    n_workers: int,
     seed: int,
 ) -> GrowthPlan:
     """Ranges of all rows, and the rates, which are learned from a sample of them."""
     low = np.min([of.low for of in facts], axis=0)
     high = np.max([of.high for of in facts], axis=0)
-    sample = _sample(client, pieces, facts, known, seed) if template._learns_rates() else None
+    sample = None
+    if template._learns_rates():
+        sample = _sample(client, pieces, facts, known, n_workers, seed)
     task = client.submit(tasks.learned, template, low, high, sample, seed, pure=False)
     plan: GrowthPlan = task.result()
     return plan
@@ -252,14 +256,13 @@ def _sample(
     pieces: list[Any],
     facts: list[Facts],
     known: list[Label],
+    n_workers: int,
     seed: int,
 ) -> Sample:
     """The sample of all rows."""
-    labels = None
-    if any(len(of.labels) for of in facts):
-        each = (_validation.conform(of.labels, known, "y") for of in facts)
-        labels = np.array(sorted({label for own in each for label in own}))
-    n_groups = min(len(pieces), len(client.scheduler_info()["workers"]))
+    has_labels = any(len(of.labels) for of in facts)
+    labels = np.array(sorted(label_counts(facts, known))) if has_labels else None
+    n_groups = min(len(pieces), n_workers)
     counted = [client.submit(rows.key_counts, own, seed, n_groups, pure=False) for own in pieces]
     groups = [
         client.submit(

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from boscage._input.row_weights import check_row_weight
-from boscage._types import AnyArray, FloatArray, Ids, IntArray, Rows
+from boscage._types import AnyArray, FloatArray, Ids, IntArray, Label, Rows
+from boscage._validation import conform
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned
 from boscage.mondrian._forest.base import MondrianForest
@@ -63,6 +64,16 @@ class Facts:
     high: FloatArray
     last_id: int
     is_weighted: bool
+
+
+def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]:
+    """The number of rows of each label that rows have; labels take the type of those known."""
+    counts: dict[Any, int] = {}
+    for of in facts:
+        labels = conform(of.labels, known, "y")
+        for label, n_rows in zip(labels, of.n_rows_of.tolist(), strict=True):
+            counts[label] = counts.get(label, 0) + n_rows
+    return counts
 
 
 @dataclass(frozen=True)

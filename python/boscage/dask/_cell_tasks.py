@@ -46,8 +46,7 @@ def learned(
 ) -> GrowthPlan:
     """What a forest learns before the first cut."""
     forest = new_forest(template)
-    settings, n_threads = forest._settings(), forest._n_threads()
-    return learned_apart(forest, low, high, settings, seed, sample, n_threads)
+    return learned_apart(forest, low, high, seed, sample, forest._n_threads())
 
 
 def extent(plan: _core.CellPlan, own: Piece) -> tuple[int, bool]:

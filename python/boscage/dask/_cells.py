@@ -14,10 +14,10 @@ import dask
 import distributed
 import numpy as np
 
-from boscage import _core, _validation
+from boscage import _core
 from boscage._types import AnyArray, Label
 from boscage.dask import _cell_tasks as tasks
-from boscage.dask._cell_rows import Facts, Labels, coded, joined_pieces
+from boscage.dask._cell_rows import Facts, Labels, coded, joined_pieces, label_counts
 from boscage.dask._cell_tasks import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
@@ -59,12 +59,8 @@ class Recipe:
 
     def class_counts(self, facts: list[Facts]) -> dict[Label, int]:
         """The number of rows of each class, sorted by label; none of a regressor."""
-        counts: dict[Any, int] = dict.fromkeys(self.declared or (), 0)
-        for of in facts:
-            labels = _validation.conform(of.labels, self.known, "y")
-            for label, n_rows in zip(labels, of.n_rows_of.tolist(), strict=True):
-                counts[label] = counts.get(label, 0) + n_rows
-        return dict(sorted(counts.items()))
+        declared = dict.fromkeys(self.declared or (), 0)
+        return dict(sorted((declared | label_counts(facts, self.known)).items()))
 
 
 @dataclass(frozen=True)

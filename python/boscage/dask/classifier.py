@@ -35,8 +35,8 @@ class MondrianForestClassifier(DaskForest):
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
-        all pairs of a row and a tree. This needs ``calibration=None``, a
-        `discount` that is given, and features that are numbers without missing values.
+        all pairs of a row and a tree. This needs ``calibration=None``, a number as `discount`, and
+        features that are numbers without missing values.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

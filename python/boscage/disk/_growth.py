@@ -133,11 +133,10 @@ class Growth:
         n_threads: int,
     ) -> None:
         self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
-        settings = template._settings()
         self._costs = costs
         sample = self._sample(seed) if template._learns_rates() else None
         self.learned: GrowthPlan = learned_apart(
-            template, facts.low, facts.high, settings, seed, sample, n_threads
+            template, facts.low, facts.high, seed, sample, n_threads
         )
         plan = first_plan(self.learned)
         levels, singles = zip(*(self._extent(plan, block) for block in blocks), strict=True)

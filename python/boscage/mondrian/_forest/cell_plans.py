@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ def learned_apart(
     template: MondrianForest,
     low: FloatArray,
     high: FloatArray,
-    settings: dict[str, Any],
     seed: int,
     sample: Sample | None,
     n_threads: int,
@@ -32,7 +31,9 @@ def learned_apart(
     The sample may lack if rates are not learned.
     """
     ends = NewRows(np.stack([low, high]), {}, (np.zeros(2, np.uint32), [0]), {}, None, None)
-    return template._plan(ends, settings=settings, seed=seed, n_threads=n_threads, sample=sample)
+    return template._plan(
+        ends, settings=template._settings(), seed=seed, n_threads=n_threads, sample=sample
+    )
 
 
 def first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _core.CellPlan:
