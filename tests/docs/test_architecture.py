@@ -22,6 +22,8 @@ ROOMS = [
 PAIRS = {
     "mondrian::regression::hierarchy::branch_law": "mondrian::regression::hierarchy::branch_clock"
 }
+#: What stands above all rooms: the names that users import.
+ROOTS = ("", "lib")
 MAX_LINES = 500
 MAX_FILES = 12
 
@@ -33,7 +35,7 @@ def modules(folder: Path, suffix: str, index: str, between: str) -> dict[str, Pa
     found = {}
     for file in folder.rglob(f"*{suffix}"):
         parts = file.relative_to(folder).with_suffix("").parts
-        if not any(part.startswith("tests") for part in parts):
+        if not any(part.startswith("test") for part in parts):
             found[between.join(parts[:-1] if parts[-1] == index else parts)] = file
     return found
 
@@ -103,6 +105,67 @@ def test_there_is_no_circle_of_files(graph_of: Callable[[], Graph]) -> None:
     found = graph_of()
     assert sum(map(len, found.values())) > 300
     TopologicalSorter(found).prepare()  # refuses circles
+
+
+def between_rooms(found: Graph, between: str) -> dict[str, Graph]:
+    """For every room, which of its files and rooms use which others."""
+    rooms: dict[str, Graph] = {}
+    for module, used in found.items():
+        for other in used:
+            own, its = module.split(between), other.split(between)
+            same = [a == b for a, b in zip(own, its, strict=False)]
+            depth = [*same, False].index(False)
+            if depth < len(same):
+                room = rooms.setdefault(between.join(own[:depth]), {})
+                room.setdefault(own[depth], set()).add(its[depth])
+    return rooms
+
+
+@pytest.mark.parametrize(("graph_of", "between"), [(crate, "::"), (package, ".")])
+def test_there_is_no_circle_of_rooms(graph_of: Callable[[], Graph], between: str) -> None:
+    rooms = between_rooms(graph_of(), between)
+    assert len(rooms) > 5
+    for found in rooms.values():
+        TopologicalSorter(found).prepare()
+
+
+def drawn() -> dict[str, dict[str, int]]:
+    """For every room in the drawing of docs/architecture.md, the lines of what is in it."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    lines = re.search(r"```text\n(.*?)```", text, re.DOTALL)
+    assert lines is not None
+    found: dict[str, dict[str, int]] = {}
+    above: list[tuple[int, str]] = []
+    for number, line in enumerate(lines[1].splitlines()):
+        indent = len(line) - len(line.lstrip())
+        if indent > 6 or not line.strip(" |"):
+            continue
+        above = [room for room in above if room[0] < indent]
+        for name in re.split(r"\s{2,}", line.strip())[0].split():
+            room = above[-1][1] if above else ""
+            found.setdefault(room, {})[name.strip("/")] = number
+        above.append((indent, f"{above[-1][1]}/{name}".strip("/") if above else name.strip("/")))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("graph_of", "between", "top"),
+    [(crate, "::", "rust/boscage/src"), (package, ".", "python/boscage")],
+)
+def test_the_drawing_has_no_arrow_upwards(
+    graph_of: Callable[[], Graph], between: str, top: str
+) -> None:
+    drawing = {room: lines for room, lines in drawn().items() if room.startswith(top)}
+    rooms = between_rooms(graph_of(), between)
+    assert len(drawing) == {"package": 1, "crate": 4}[graph_of.__name__]
+    for room, lines in drawing.items():
+        found = rooms[room.removeprefix(top).strip("/").replace("/", between)]
+        found = {own: used for own, used in found.items() if own not in ROOTS}
+        names = {*found, *(name for used in found.values() for name in used)}
+        assert names <= set(lines), f"{room}: the drawing lacks {names - set(lines)}"
+        for own, used in found.items():
+            for other in used:
+                assert lines[own] <= lines[other], f"{room}: {own} uses {other}, drawn above it"
 
 
 def test_rooms_of_the_crate_use_only_those_below_them() -> None:

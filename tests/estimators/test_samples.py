@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places, Sample
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
-from boscage.mondrian.feature_rates.samples import Copies, KeyCounts, Places, Sample
 
 
 @pytest.mark.parametrize("n_values", [2, 40, 10**6])

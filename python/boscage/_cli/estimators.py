@@ -87,7 +87,7 @@ class Nested:
 
 
 @dataclass(frozen=True)
-class Model:
+class EstimatorPair:
     """A pair of estimators, for classes and for numbers.
 
     Attributes
@@ -181,8 +181,8 @@ _TREE_PRIOR = (
     ),
 )
 
-MODELS: dict[str, Model] = {
-    "mondrian": Model(
+MODELS: dict[str, EstimatorPair] = {
+    "mondrian": EstimatorPair(
         "a Mondrian forest, to which rows can be added and from which they can be removed",
         {CLASSIFICATION: MondrianForestClassifier, REGRESSION: MondrianForestRegressor},
         (
@@ -286,7 +286,7 @@ MODELS: dict[str, Model] = {
             ),
         ),
     ),
-    "bayes-tree": Model(
+    "bayes-tree": EstimatorPair(
         "the posterior over single decision trees",
         {CLASSIFICATION: BayesianTreeClassifier, REGRESSION: BayesianTreeRegressor},
         (
@@ -348,7 +348,7 @@ MODELS: dict[str, Model] = {
         ),
         Nested("sampler", {"smc": SMC, "mcmc": MCMC}),
     ),
-    "bart": Model(
+    "bart": EstimatorPair(
         "the posterior over sums of trees (BART)",
         {CLASSIFICATION: BARTClassifier, REGRESSION: BARTRegressor},
         (

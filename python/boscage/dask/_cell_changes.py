@@ -26,7 +26,7 @@ from boscage.dask._cluster import checked_parts, wait_for
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
-from boscage.mondrian.feature_rates.samples import Places, Sample
+from boscage.mondrian.feature_rates._samples import Places, Sample
 
 _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""

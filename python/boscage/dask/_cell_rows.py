@@ -16,7 +16,7 @@ from boscage._validation import conform
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned
 from boscage.mondrian._forest.base import MondrianForest
-from boscage.mondrian.feature_rates.samples import Copies, KeyCounts, Places
+from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places
 
 Labels: TypeAlias = AnyArray | None
 """The sorted labels of a classifier; None for a regressor."""

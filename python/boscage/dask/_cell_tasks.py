@@ -28,7 +28,7 @@ from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.cell_plans import Counts, learned_apart
 from boscage.mondrian._forest.growth import GrowthPlan
-from boscage.mondrian.feature_rates.samples import Sample
+from boscage.mondrian.feature_rates._samples import Sample
 
 
 def given(value: Any) -> Any:

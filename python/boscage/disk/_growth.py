@@ -21,7 +21,7 @@ from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
 from boscage.mondrian._forest.cell_plans import Counts, first_plan, learned_apart, summed
 from boscage.mondrian._forest.growth import GrowthPlan
-from boscage.mondrian.feature_rates.samples import Copies, KeyCounts, Places, Sample
+from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places, Sample
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""

@@ -11,9 +11,9 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
+from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
-from boscage.mondrian.feature_rates.samples import Sample
 
 DEFAULT_DISCOUNT = 10.0
 

@@ -13,9 +13,9 @@ from boscage._types import AnyArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian._trend import choose_trend
+from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
-from boscage.mondrian.feature_rates.samples import Sample
 
 Self = TypeVar("Self", bound="RegressionForest")
 

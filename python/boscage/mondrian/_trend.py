@@ -15,9 +15,9 @@ import numpy as np
 
 from boscage import _core
 from boscage._types import BoolArray, FloatArray
+from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates
 from boscage.mondrian.feature_rates.regression import score_of_errors
-from boscage.mondrian.feature_rates.samples import Sample
 
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""

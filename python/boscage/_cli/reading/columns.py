@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from boscage._cli.errors import UserError, blaming
-from boscage._cli.models import Model
 from boscage._cli.reading.sources import Source
 from boscage._cli.reading.tables import Chunk
 
 
 def find(
-    model: Model,
+    model: Any,
     source: Source,
     chosen: list[str] | None,
     others: dict[str, str],
@@ -79,7 +78,7 @@ def not_features(
 
 
 def learn(
-    model: Model,
+    model: Any,
     chunk: Chunk,
     X: Any,
     y: Any,
@@ -101,7 +100,7 @@ def learn(
             raise
 
 
-def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
+def features(model: Any, chunk: Chunk, columns: list[str]) -> Any:
     """Read a chunk's features as the model takes them: with names if it knows names."""
     table = chunk.features(columns, categorical=_categorical(model, columns))
     names = getattr(model, "feature_names_in_", None)
@@ -110,7 +109,7 @@ def features(model: Model, chunk: Chunk, columns: list[str]) -> Any:
     return np.column_stack([column.to_numpy() for column in table.columns])
 
 
-def _categorical(model: Model, columns: list[str]) -> list[str]:
+def _categorical(model: Any, columns: list[str]) -> list[str]:
     """The columns that are categories of text; categories that are numbers are read as such."""
     tables = getattr(model, "categories_", None) or [None] * len(columns)
     return [

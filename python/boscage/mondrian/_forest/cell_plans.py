@@ -12,7 +12,7 @@ from boscage import _core
 from boscage._types import FloatArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
-from boscage.mondrian.feature_rates.samples import Sample
+from boscage.mondrian.feature_rates._samples import Sample
 
 Counts: TypeAlias = tuple[NDArray[np.uint64], FloatArray, FloatArray]
 """Numbers of rows, least and greatest targets, by cell."""

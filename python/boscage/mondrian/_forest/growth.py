@@ -24,8 +24,8 @@ from boscage.mondrian._missing import (
     learn_substitutes,
     reference_range,
 )
+from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
-from boscage.mondrian.feature_rates.samples import Sample
 
 # Of a feature: a rate per unit of a narrower range might overflow.
 _NARROW_RANGE = 1e-200

@@ -21,6 +21,7 @@ import numpy as np
 
 from boscage import _core
 from boscage._types import AnyArray, FloatArray, Label, Maps
+from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
     N_EXTRA_TREES,
@@ -33,7 +34,6 @@ from boscage.mondrian.feature_rates._shared import (
 from boscage.mondrian.feature_rates.class_kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.class_kernel_rates import class_kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units, rank_maps
-from boscage.mondrian.feature_rates.samples import Sample
 
 HELD_OUT = 800
 """The greatest number of rows, at most half of all, that judge the candidates."""

@@ -19,6 +19,7 @@ import numpy as np
 from boscage import _core
 from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
+from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import (
     EXTRA_TREES_STREAM,
     N_EXTRA_TREES,
@@ -31,7 +32,6 @@ from boscage.mondrian.feature_rates._shared import (
 from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units
-from boscage.mondrian.feature_rates.samples import Sample
 
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""

@@ -2,10 +2,10 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::bart::chain_state::ChainState;
 use crate::bart::draws::Draws;
-use crate::bart::kernels::table::StepCounts;
+use crate::bart::kernel_table::StepCounts;
 use crate::bart::prior::sparse::SplitWeights;
-use crate::bart::sampler::ChainState;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::{Node, TreeState};
 use crate::bart::state::varying::parts_present;

@@ -12,28 +12,30 @@
 //!
 //! From the bottom up:
 //!
+//! - `kernel_table` names the kernels, the ways to change a tree.
 //! - `settings` and `prior` hold the priors (section 4.2.4).
 //! - `state` is a tree as a chain holds it, with the leaf of every row, and the passes over rows, in which a
 //!   sweep spends most of its time.
 //! - `leaves` computes marginal likelihoods and draws of leaf values. Normal leaves have specialised code;
 //!   the same kernels change trees with leaves of any other [`LeafModel`].
-//! - `kernels` are the ways to change a tree, listed in one table.
+//! - `kernels` change one tree given the others.
 //! - `backfitting` is a sweep over all trees.
 //! - `response` relates the sum of trees to the data: normal noise, or the sign of a latent number.
-//! - `sampler` joins these to the state of a chain. `chain` runs it, keeps draws, and continues a chain of an
-//!   earlier fit.
+//! - `chain_state` joins these to the state of a chain. `chain` runs it, keeps draws, and continues a chain of
+//!   an earlier fit.
 //! - `draws` stores drawn trees compactly and predicts from them. `posterior` returns them as arrays, explains
 //!   their predictions, and has the public models.
 
 pub(crate) mod backfitting;
 pub(crate) mod chain;
+pub(crate) mod chain_state;
 pub(crate) mod draws;
+pub(crate) mod kernel_table;
 pub(crate) mod kernels;
 pub(crate) mod leaves;
 pub(crate) mod posterior;
 pub(crate) mod prior;
 pub(crate) mod response;
-pub(crate) mod sampler;
 pub(crate) mod settings;
 pub(crate) mod state;
 
@@ -41,7 +43,7 @@ pub(crate) mod state;
 pub(crate) mod tests;
 
 pub use chain::{BartTrace, Sweep, Watch};
-pub use kernels::table::{BartStep, Kernel, Kernels, StepCounts};
+pub use kernel_table::{BartStep, Kernel, Kernels, StepCounts};
 pub use leaves::model::LeafModel;
 pub use leaves::poisson::{Events, PoissonLeaves};
 pub use posterior::classifier::BartClassifier;

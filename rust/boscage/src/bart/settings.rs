@@ -1,6 +1,6 @@
 //! Settings of BART: priors (section 4.2.4) and sampler.
 
-use crate::bart::kernels::table::{Kernel, Kernels};
+use crate::bart::kernel_table::{Kernel, Kernels};
 use crate::bayes::prior::ChipmanPrior;
 use crate::bayes::smc::proposals::Proposal;
 use crate::data::Rows;

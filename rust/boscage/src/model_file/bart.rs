@@ -3,7 +3,7 @@
 
 use crate::bart::chain::{BartTrace, ChainEnd, SumsOfTrees};
 use crate::bart::draws::{DrawnNode, Draws, LEAF, MAX_FEATURE};
-use crate::bart::kernels::table::{BartStep, StepCounts};
+use crate::bart::kernel_table::{BartStep, StepCounts};
 use crate::bart::posterior::classifier::BartClassifier;
 use crate::bart::posterior::regressor::BartRegressor;
 use crate::bart::settings::MAX_BY_FEATURE;
@@ -304,7 +304,7 @@ fn bounded(reader: &mut Reader<'_>, name: &'static str) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
+    use crate::bart::kernel_table::{BartStep, Kernel, Kernels};
     use crate::bart::posterior::regressor::BartRegressor;
     use crate::bart::settings::BartSettings;
     use crate::control::Run;

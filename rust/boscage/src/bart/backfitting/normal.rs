@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::bart::kernel_table::{BartStep, Function, NewTree, StepCounts};
 use crate::bart::kernels::context::{Context, Odds};
 use crate::bart::kernels::grow_prune;
 use crate::bart::kernels::grow_prune::Work;
 use crate::bart::kernels::shift::shift;
-use crate::bart::kernels::table::{BartStep, Function, NewTree, StepCounts};
 use crate::bart::kernels::{new_tree, prior_particles};
 use crate::bart::leaves::normal::{LeafLikelihoods, LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::statistics::NormalLeaves;

@@ -1,8 +1,8 @@
 //! CGM: the kernel of Chipman et al. for one tree of the sum (section 4.3.2); it is a step of the chains of
 //! chapter 3.
 
+use crate::bart::kernel_table::BartStep;
 use crate::bart::kernels::context::Context;
-use crate::bart::kernels::table::BartStep;
 use crate::bart::state::subtree::{fits, without_statistics};
 use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::ConjugateLeaf;

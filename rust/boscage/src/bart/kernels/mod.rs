@@ -1,10 +1,10 @@
 //! Kernels: the ways in which a chain changes one tree, given the others (Algorithm 4.1, line 7).
 //!
 //! Each kernel leaves the posterior of the tree given its partial residuals, `pi(T_m)` of eq. 4.8, invariant.
-//! A kernel is drawn at random for each tree of each sweep; [`table`] lists them with their default
-//! probabilities.
+//! A kernel is drawn at random for each tree of each sweep; [`kernel_table`](crate::bart::kernel_table) lists
+//! them with their default probabilities.
 //!
-//! Some kernels use [only statistics of leaves](table::Function::OnLeaves), which a sweep computes anyway.
+//! Some kernels use [only statistics of leaves](crate::bart::kernel_table::Function::OnLeaves), which a sweep computes anyway.
 //! They are cheap, and each changes little:
 //!
 //! - `grow_prune` splits a leaf or joins two leaves;
@@ -31,10 +31,9 @@ pub(crate) mod prior_particles;
 pub(crate) mod regrow;
 pub(crate) mod shift;
 pub(crate) mod shift_inner;
-pub(crate) mod table;
 
+use crate::bart::kernel_table::{BartStep, NewTree};
 use crate::bart::kernels::context::Context;
-use crate::bart::kernels::table::{BartStep, NewTree};
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
 use crate::bayes::leaf::model::ConjugateLeaf;

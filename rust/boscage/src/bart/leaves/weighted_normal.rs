@@ -5,20 +5,9 @@
 
 use std::ops::{Add, Sub};
 
-use crate::bart::backfitting::general::GeneralBackfitter;
-use crate::bart::kernels::context::Odds;
-use crate::bart::kernels::table::StepCounts;
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::normal::LeafPosterior;
-use crate::bart::prior::noise::{VariancePrior, log_likelihood};
-use crate::bart::prior::spread::LeafSpread;
-use crate::bart::response::{NormalResponse, ScaledProblem};
-use crate::bart::sampler::ChainState;
-use crate::bart::settings::BartSettings;
-use crate::bart::state::tree::TreeState;
-use crate::control::Control;
-use crate::data::sorted_columns::SortedColumns;
-use crate::error::Result;
+use crate::bart::prior::noise::log_likelihood;
 use crate::random::keyed::Stream;
 
 /// The sum of weights of some rows, and the weighted sum of their residuals.
@@ -68,7 +57,7 @@ impl WeightedNormal {
     }
 
     /// The weighted sum of squared residuals.
-    fn squares(&self, sums: &[f64]) -> f64 {
+    pub(crate) fn squares(&self, sums: &[f64]) -> f64 {
         let rows = self.targets.iter().zip(&self.weights).zip(sums);
         rows.map(|((y, w), sum)| w * (y - sum) * (y - sum)).sum()
     }
@@ -96,104 +85,6 @@ impl LeafModel for WeightedNormal {
 
     fn log_likelihood(&self, sums: &[f64]) -> f64 {
         log_likelihood(sums.len(), self.squares(sums), self.leaf.noise.sqrt()) + self.half_log_weights
-    }
-}
-
-/// A sum of trees for rows with weights, in the units of the chain.
-#[derive(Debug)]
-pub(crate) struct WeightedChainState<'a> {
-    pub(crate) backfitter: GeneralBackfitter<'a, WeightedNormal>,
-    pub(crate) model: WeightedNormal,
-    pub(crate) sigma: f64,
-    prior: Option<VariancePrior>,
-    spread: LeafSpread,
-    settings: &'a BartSettings,
-    scale: f64,
-}
-
-impl<'a> WeightedChainState<'a> {
-    /// The start of a chain: trees without cuts for the first one, draws of the prior for the others.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn start(
-        number: usize,
-        (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
-        (problem, weights): (&ScaledProblem<NormalResponse>, &[f64]),
-        stream: &mut Stream,
-        control: &Control,
-    ) -> Result<Self> {
-        let mut spread = LeafSpread::new(problem.sigma_mu, settings.learn_k);
-        if number > 0 {
-            spread.draw(&[], stream);
-        }
-        let leaf = LeafPosterior::new(problem.sigma, spread.sigma_mu);
-        let model = WeightedNormal::new(problem.targets.clone(), weights.to_vec(), leaf);
-        let setting = (table, settings, odds);
-        let backfitter = GeneralBackfitter::start(number, setting, &model, 0.0, stream, control)?;
-        let (sigma, prior, scale) = (problem.sigma, problem.response.prior, problem.scale);
-        Ok(Self { backfitter, model, sigma, prior, spread, settings, scale })
-    }
-}
-
-impl ChainState for WeightedChainState<'_> {
-    fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
-        let sums = &self.backfitter.sums;
-        if let Some(prior) = self.prior {
-            self.sigma = prior.draw(sums.len(), self.model.squares(sums), stream);
-        }
-        self.spread.draw(&self.backfitter.trees, stream);
-        self.model.leaf = LeafPosterior::new(self.sigma, self.spread.sigma_mu);
-        self.backfitter.sweep(&self.model, stream, control)
-    }
-
-    fn trees(&self) -> Vec<&TreeState> {
-        self.backfitter.trees.iter().collect()
-    }
-
-    fn set_log_weights(&mut self, log_weights: &[f64]) {
-        Odds::set_log_weights(&mut self.backfitter.odds, log_weights);
-    }
-
-    fn scale(&self) -> f64 {
-        self.scale
-    }
-
-    fn sigma(&self) -> f64 {
-        self.scale * self.sigma
-    }
-
-    fn k(&self) -> Option<f64> {
-        self.spread.learned_k(self.settings.k)
-    }
-
-    fn log_likelihood(&self) -> f64 {
-        let sums = &self.backfitter.sums;
-        self.model.log_likelihood(sums) - sums.len() as f64 * libm::log(self.scale)
-    }
-
-    fn acceptance(&self) -> StepCounts {
-        self.backfitter.acceptance
-    }
-
-    fn numbers(&self) -> Vec<f64> {
-        let mut numbers = vec![self.sigma, self.spread.sigma_mu];
-        numbers.extend(&self.backfitter.sums);
-        numbers
-    }
-
-    fn restore(&mut self, trees: Vec<TreeState>, numbers: &[f64], acceptance: StepCounts) -> bool {
-        let backfitter = &mut self.backfitter;
-        let [sigma, sigma_mu, sums @ ..] = numbers else { return false };
-        let fits = trees.len() == backfitter.trees.len() && sums.len() == backfitter.sums.len();
-        if !fits || *sigma <= 0.0 || *sigma_mu <= 0.0 {
-            return false;
-        }
-        (backfitter.trees, backfitter.acceptance) = (trees, acceptance);
-        backfitter.sums.copy_from_slice(sums);
-        (self.sigma, self.spread.sigma_mu) = (*sigma, *sigma_mu);
-        self.model.leaf = LeafPosterior::new(self.sigma, self.spread.sigma_mu);
-        true
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
+use crate::bart::chain_state::multinomial::Multinomial;
 use crate::bart::kernels::context::Odds;
-use crate::bart::leaves::multinomial::{Multinomial, OneClass};
+use crate::bart::leaves::multinomial::OneClass;
 use crate::bart::leaves::poisson::LogGamma;
 use crate::bart::posterior::export::{DrawnTree, SharedTree};
 use crate::bart::posterior::regressor::sample;

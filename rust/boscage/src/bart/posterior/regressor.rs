@@ -2,12 +2,12 @@
 
 use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
+use crate::bart::chain_state::normal::NormalChainState;
+use crate::bart::chain_state::weighted_normal::WeightedChainState;
 use crate::bart::kernels::context::Odds;
-use crate::bart::leaves::weighted_normal::WeightedChainState;
 use crate::bart::posterior::export::{DrawnTree, SharedTree};
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
 use crate::bart::response::{NormalResponse, Response, ScaledProblem};
-use crate::bart::sampler::NormalChainState;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;

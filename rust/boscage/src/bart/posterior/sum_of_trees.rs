@@ -2,10 +2,10 @@
 
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch};
+use crate::bart::chain_state::general::GeneralChainState;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::posterior::export::DrawnTree;
-use crate::bart::sampler::GeneralChainState;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;

@@ -3,14 +3,15 @@
 
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::backfitting::normal::NormalBackfitter;
+use crate::bart::chain_state::ChainState;
+use crate::bart::chain_state::multinomial::Multinomial;
+use crate::bart::kernel_table::Kernels;
 use crate::bart::kernels::context::Odds;
-use crate::bart::kernels::table::Kernels;
-use crate::bart::leaves::multinomial::{Multinomial, OneClass};
+use crate::bart::leaves::multinomial::OneClass;
 use crate::bart::leaves::poisson::LogGamma;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::prior::sparse::SplitWeights;
 use crate::bart::response::{NormalResponse, ProbitResponse, Response};
-use crate::bart::sampler::ChainState;
 use crate::bart::settings::{BartSettings, Sparsity};
 use crate::bart::state::tree::TreeState;
 use crate::bart::tests::leaves::{EXPOSURE, poisson};

@@ -2,7 +2,7 @@
 
 use crate::bart::chain::BartTrace;
 use crate::bart::chain::fingerprint;
-use crate::bart::kernels::table::{Kernel, Kernels};
+use crate::bart::kernel_table::{Kernel, Kernels};
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::posterior::classifier::BartClassifier;

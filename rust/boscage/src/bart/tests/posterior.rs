@@ -3,8 +3,8 @@
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{Chains, SumsOfTrees};
+use crate::bart::kernel_table::{BartStep, Kernel, Kernels};
 use crate::bart::kernels::context::Odds;
-use crate::bart::kernels::table::{BartStep, Kernel, Kernels};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::poisson::PoissonLeaves;
 use crate::bart::posterior::regressor;

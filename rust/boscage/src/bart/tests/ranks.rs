@@ -2,11 +2,12 @@
 //! several classes.
 
 use crate::bart::backfitting::normal::NormalBackfitter;
+use crate::bart::chain_state::ChainState;
+use crate::bart::chain_state::multinomial::Multinomial;
+use crate::bart::chain_state::normal::NormalChainState;
 use crate::bart::kernels::context::Odds;
-use crate::bart::leaves::multinomial::Multinomial;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::response::{NormalResponse, ProbitResponse};
-use crate::bart::sampler::{ChainState, NormalChainState};
 use crate::bart::tests::joint_law::{redraw_classes, three_classes};
 use crate::bart::tests::setting::{GROWPRUNE, MIXED, SIGMA_MU, from_prior, settings, sums, table};
 use crate::control::Control;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::bart::backfitting::normal::NormalBackfitter;
+use crate::bart::kernel_table::{Kernel, Kernels};
 use crate::bart::kernels::context::Odds;
-use crate::bart::kernels::table::{Kernel, Kernels};
 use crate::bart::settings::BartSettings;
 use crate::bart::state::row_passes::carry;
 use crate::bart::state::tree::TreeState;

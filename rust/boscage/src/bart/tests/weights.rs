@@ -1,13 +1,14 @@
 //! Rows with weights: exact posteriors, repeated rows, and the joint law of all unknowns.
 
+use crate::bart::chain_state::ChainState;
+use crate::bart::chain_state::weighted_normal::WeightedChainState;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::{LeafModel, RowStats};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
-use crate::bart::leaves::weighted_normal::{WeightedChainState, WeightedNormal, WeightedSum};
+use crate::bart::leaves::weighted_normal::{WeightedNormal, WeightedSum};
 use crate::bart::posterior::regressor::BartRegressor;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::response::{NormalResponse, ScaledProblem};
-use crate::bart::sampler::ChainState;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
 use crate::bart::tests::joint_law::check_joint_law;
