@@ -136,10 +136,32 @@ def test_the_tests_that_a_row_names_are_tests(row: Row) -> None:
         assert is_test(reference), f"{reference.path.name} has no test {reference.names}"
 
 
+def definitions(text: str, name: str) -> list[str]:
+    """All that define a name: the comments above, and what is indented below."""
+    lines, found = text.splitlines(), []
+    for start, line in enumerate(lines):
+        if not re.match(r"\s*(?:pub(?:\([a-z]+\))? )?" + DEFINITION[2:] + rf"{name}\b", line):
+            continue
+        indent = len(line) - len(line.lstrip())
+        first, end = start, start + 1
+        while re.match(r"\s*(?:///|#\[|@)", lines[first - 1]):
+            first -= 1
+        while end < len(lines) and not re.match(rf"\s{{,{indent}}}[^\s)\]]", lines[end]):
+            end += 1
+        found.append("\n".join(lines[first:end]))
+    return found
+
+
 @pytest.mark.parametrize("row", [row for row in rows() if row.what.split(":")[0] in ALL], ids=name)
-def test_the_code_that_a_row_names_cites_the_number(row: Row) -> None:
-    cited = set[str]().union(*(citations(reference.text()) for reference in references(row.code)))
-    assert row.what.split(":")[0] in cited
+def test_every_definition_that_a_row_names_cites_the_number(row: Row) -> None:
+    number = row.what.split(":")[0]
+    as_written = number.replace("Equation", "eq.")
+    for reference in references(row.code):
+        text, names = reference.text(), reference.names
+        found = definitions(text, names[-1]) if names else [text]
+        where = "::".join([reference.path.name, *names])
+        assert any(number in citations(one) for one in found), f"{where} does not cite it"
+        assert as_written in text, f"{where}: git grep {as_written!r} does not find it"
 
 
 def test_the_code_cites_no_number_that_the_thesis_lacks() -> None:

@@ -38,7 +38,7 @@ pub(crate) trait Response {
     }
 }
 
-/// Normal noise with a known standard deviation or a prior.
+/// Normal noise (eq. 4.2) with a known standard deviation or a prior.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NormalResponse {
     pub(crate) prior: Option<VariancePrior>,

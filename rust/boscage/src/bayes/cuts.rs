@@ -206,7 +206,7 @@ impl<'a> Sorter<'a> {
         Gaps { gaps: Some(gaps), log_total }
     }
 
-    /// The gaps along a feature, with weights `gap / extent l(left) l(right)` (section 3.3.1). Gaps that are
+    /// The gaps along a feature, with weights `gap / extent l(left) l(right)` (eq. 3.5). Gaps that are
     /// negligible beside the heaviest gap, or beside a weight whose logarithm is `floor`, are left out.
     pub(crate) fn likely_gaps<L: ConjugateLeaf>(
         &mut self,

@@ -125,6 +125,7 @@ impl Default for ChipmanPrior {
 }
 
 impl TreePrior for ChipmanPrior {
+    /// `alpha_s (1 + depth)^-beta_s` (eq. 3.3).
     fn split_probability(&self, depth: u32) -> f64 {
         self.alpha_s * libm::pow(1.0 + f64::from(depth), -self.beta_s)
     }

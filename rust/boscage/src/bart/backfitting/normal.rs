@@ -92,7 +92,7 @@ impl<'a> NormalBackfitter<'a> {
     }
 
     /// Draws `sigma_mu` given all leaf values, if it is sampled. Then changes every tree given the others,
-    /// and draws its leaf values.
+    /// and draws its leaf values (Algorithm 4.1, lines 5 to 8).
     ///
     /// # Errors
     /// An interrupt.

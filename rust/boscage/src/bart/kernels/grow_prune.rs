@@ -20,8 +20,8 @@ pub(crate) struct Work<'a, E> {
     pub(crate) statistics: E,
 }
 
-/// Tries to grow or to prune, with probability one half each if both are possible. Returns whether it tried
-/// to grow, and whether the tree changed.
+/// Tries to grow or to prune, with probability one half each if both are possible. The step is in balance
+/// with the tree's posterior (eq. 4.8). Returns whether it tried to grow, and whether the tree changed.
 pub(crate) fn step<E: LeafStatistics>(
     work: &mut Work<'_, E>,
     context: &Context<'_>,

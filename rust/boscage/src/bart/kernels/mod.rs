@@ -40,8 +40,8 @@ use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 
-/// Replaces a tree by one that a kernel builds, given the row statistics that the other trees leave. Returns
-/// the kind of step, and whether it changed the tree.
+/// Replaces a tree by one that a kernel builds, given the row statistics that the other trees leave; this
+/// keeps the tree's posterior (eq. 4.8). Returns the kind of step, and whether it changed the tree.
 ///
 /// # Errors
 /// An interrupt.

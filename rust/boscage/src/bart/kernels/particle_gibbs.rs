@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::random::distributions::seed;
 use crate::random::keyed::Stream;
 
-/// Draws a tree by conditional SMC; None if it is the old one.
+/// Draws a tree by conditional SMC (Algorithm 4.2); None if it is the old one.
 ///
 /// # Errors
 /// An interrupt, here and below.

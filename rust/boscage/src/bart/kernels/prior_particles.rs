@@ -19,7 +19,8 @@ use crate::math::logs::normalised;
 use crate::random::distributions::multinomial;
 use crate::random::keyed::Stream;
 
-/// Draws a particle by weight once all trees are finished, and returns its tree; None if it is the old one.
+/// Runs conditional SMC (Algorithm 4.2), draws a particle by weight once all trees are finished, and returns
+/// its tree; None if it is the old one.
 ///
 /// # Errors
 /// An interrupt.
@@ -212,7 +213,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         Self { leaf, context, all: vec![root], rows: (0..n_rows as u32).collect(), left: vec![0; n_rows] }
     }
 
-    /// Draws a cut of a node from the prior; None if the node stops.
+    /// Draws a cut of a node from the prior (eq. 4.4); None if the node stops.
     fn draw_rule(&mut self, id: u32, stream: &mut Stream) -> Option<Rule> {
         let context = self.context;
         if stream.unit() >= context.odds.split_probability(self.all[id as usize].depth) {

@@ -263,7 +263,8 @@ fn normalised(given: &[f64], n_rows: usize) -> Result<Vec<f64>> {
     Ok(weights)
 }
 
-/// Targets scaled to `[-0.5, 0.5]`, with the priors derived from them (section 4.2.4).
+/// Targets scaled to `[-0.5, 0.5]`, with the priors derived from them: that of leaf values (eq. 4.5) and that
+/// of the noise (section 4.2.4).
 fn problem(
     settings: &BartSettings,
     rows: Rows<'_>,

@@ -49,8 +49,8 @@ impl Sums {
         self.finish();
     }
 
-    /// Adds the change of the row's leaf in the previous tree to each residual, and then sums residuals as
-    /// [`Self::gather`] does.
+    /// Adds the change of the row's leaf in the previous tree to each residual, which with the tree's own value
+    /// is eq. 4.7, and then sums residuals as [`Self::gather`] does.
     pub(crate) fn carry_and_gather(
         &mut self,
         residuals: &mut [f64],

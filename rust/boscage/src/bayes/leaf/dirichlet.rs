@@ -134,6 +134,7 @@ impl ConjugateLeaf for Dirichlet<'_> {
         Counts { by_class: all.by_class.iter().zip(&part.by_class).map(|(all, part)| all - part).collect() }
     }
 
+    /// The logarithm of eq. 3.2.
     fn log_likelihood(&self, counts: &Counts) -> f64 {
         let classes: f64 = counts.by_class.iter().map(|&c| self.gamma_class[c as usize]).sum();
         classes - self.gamma_all[counts.n_rows() as usize]

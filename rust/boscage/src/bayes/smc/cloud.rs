@@ -55,7 +55,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         Self { target, settings, nodes, history, islands, retained }
     }
 
-    /// Runs all stages.
+    /// Runs all stages (Algorithm 3.1).
     pub(crate) fn run(&mut self, control: &Control) -> Result<()> {
         for _ in 0..self.settings.max_stages {
             control.check()?;
@@ -133,7 +133,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
     }
 
     /// Decides for some jobs whether to stop, or which extent to cut and where, and computes the logarithms
-    /// of `P / Q`.
+    /// of `P / Q`. Jobs are decided independently (eq. 3.8).
     fn decide(&mut self, jobs: &[Job], batch: &[usize], decisions: &mut [(Decision, f64)]) -> Result<()> {
         let mut extents = BTreeMap::new();
         for (i, (plan, log_weight)) in self.choose(jobs, batch)? {
@@ -223,6 +223,7 @@ impl<'a, L: ConjugateLeaf> Cloud<'a, L> {
         Ok(chosen)
     }
 
+    /// Gives the particle of a job its decision and its new weight (eq. 3.7; in BART, eq. 4.10).
     fn apply(&mut self, job: &Job, decision: Decision, log_weight: f64) {
         let island = &mut self.islands[job.island];
         let particle = &mut island.particles[job.particle];

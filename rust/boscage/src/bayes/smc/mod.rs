@@ -35,7 +35,7 @@ use crate::bayes::tree::PreorderTree;
 use crate::control::{Control, Threads};
 use crate::error::Result;
 
-/// Runs Algorithm 3.1 on every island.
+/// Runs Algorithm 3.1 on every island; the weights of its particles are those of eq. 3.6.
 ///
 /// # Errors
 /// Settings outside their domain; an interrupt.

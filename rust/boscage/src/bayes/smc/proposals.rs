@@ -79,7 +79,7 @@ impl Proposal {
         matches!(self, Self::OptimalSubset(_) | Self::Exploring(_))
     }
 
-    /// The logarithm of a particle's new weight over its old one. `decided` is the sum of what
+    /// The logarithm of a particle's new weight over its old one (eq. 3.7). `decided` is the sum of what
     /// [`Self::choose`] and [`Self::cut`] returned, and `log_gain` the logarithm of the likelihood ratio.
     pub(crate) fn log_weight(self, decided: f64, log_gain: f64) -> f64 {
         match self {
@@ -129,9 +129,10 @@ impl Proposal {
         matches!(self, Self::Exploring(n) if n < n_extents) && target.is_weighted()
     }
 
-    /// Chooses between stopping and the considered extents, or follows the retained decision. Also returns
-    /// the logarithm of `P(decision) / Q(decision)` of eq. 3.7 without the place of the cut; it includes the
-    /// likelihood ratio if `Q` depends on the likelihood ([`Self::log_weight`]).
+    /// Chooses for one node between stopping and the considered extents (by eq. 3.5 if optimal), or follows the
+    /// retained decision. Also returns the logarithm of `P(decision) / Q(decision)` of eq. 3.7 without the place
+    /// of the cut, which is a term of eq. 3.8; it includes the likelihood ratio if `Q` depends on the likelihood
+    /// ([`Self::log_weight`]).
     pub(crate) fn choose<L: ConjugateLeaf>(
         self,
         (target, nodes, id): (&TargetPosterior<'_, L>, &SharedNodes<'_, L>, SharedNodeId),
@@ -200,8 +201,8 @@ impl Proposal {
         }
     }
 
-    /// Draws a cut of an extent, or takes the retained one. Also returns what its place adds to the logarithm
-    /// of [`Self::choose`].
+    /// Draws a cut of an extent (by eq. 3.5 if optimal), or takes the retained one. Also returns what its place
+    /// adds to the logarithm of [`Self::choose`] (eq. 3.7).
     pub(crate) fn cut<L: ConjugateLeaf>(
         self,
         (target, nodes, id): (&TargetPosterior<'_, L>, &SharedNodes<'_, L>, SharedNodeId),

@@ -163,7 +163,7 @@ impl Votes for [f64] {
     }
 }
 
-/// A tree that predicts.
+/// A tree that predicts, by the approximate posterior of the hierarchy (eq. 5.4).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Predictor<C> {
     pub(crate) number: usize,
@@ -178,7 +178,8 @@ const NOTHING: f64 = 1e-18;
 const FAR: f64 = 42.0;
 
 impl<C: PathCounts> Predictor<C> {
-    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and 5.7) to `votes`; returns the weight of the base measure `H`.
+    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and eq. 5.7; without branches, eq. 5.3) to `votes`; returns
+    /// the weight of the base measure `H`.
     ///
     /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of
     /// discount `d`, a class with a table gets `(1 - d) / c`, `1 / c` more for every further customer, and
@@ -272,6 +273,7 @@ impl<C: PathCounts> Predictor<C> {
         }
     }
 
+    /// The restaurant of a stop, with the discount of eq. 5.2.
     fn open(self, depth: usize, stop: &Stop) -> Restaurant {
         let Stop { after, time, .. } = *stop;
         let (n_tables, n_customers) = self.counts.totals(depth);
@@ -283,7 +285,7 @@ impl<C: PathCounts> Predictor<C> {
         }
     }
 
-    /// Adds the terms of some stops, given from the last stop up, class by class. A class that the last stop holds is
+    /// Adds the terms of some stops (Algorithm 5.4), given from the last stop up, class by class. A class that the last stop holds is
     /// held by all stops above, so on the way down every class is added once: where the path leaves it.
     fn add<V: Votes + ?Sized>(self, depths: Range<usize>, terms: &[Term], votes: &mut V) {
         let counts = self.counts;
@@ -338,7 +340,7 @@ impl Restaurant {
 
     /// The amount that the node which branches off above a stop adds to every class with a table at the
     /// stop, and the weight of its parent's prediction: the new node has the stop's tables, one customer
-    /// each (Algorithm 5.8, lines 9-11).
+    /// each (Algorithm 5.8, lines 9-11; eq. 5.7).
     fn weigh_fork(&self, stop: &Stop, Fork { reached, probability }: Fork, gamma: f64) -> (f64, f64) {
         let weight = reached * probability;
         if weight <= 0.0 {

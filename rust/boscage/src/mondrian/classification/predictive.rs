@@ -38,7 +38,7 @@ impl Gathered {
     }
 }
 
-/// Sums class probabilities over trees.
+/// Sums class probabilities (eq. 5.6) over trees.
 pub(super) struct Gather<'a> {
     classes: &'a ClassTable,
     n_trees: usize,

@@ -51,7 +51,7 @@ pub struct Batch<'a> {
     pub weights: Option<&'a [f64]>,
 }
 
-/// Trees and rows.
+/// Trees and rows. Extended trees have the law of those drawn at once (eq. 5.1), and are the same trees.
 #[derive(Debug, Clone)]
 pub(crate) struct Forest<P: Statistics> {
     pub(crate) settings: MondrianSettings,

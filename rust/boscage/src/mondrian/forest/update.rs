@@ -143,7 +143,7 @@ impl<P: Statistics> Forest<P> {
         waiting.fold(storage.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
     }
 
-    /// Draws trees of all rows.
+    /// Draws trees of all rows (Algorithm 5.1, Algorithm 6.1).
     fn draw<S: Scalar>(&self, storage: &mut Storage<S, P>, run: &Run<'_>) -> Result<()> {
         // The old trees are freed first. Rows that left do not make the box larger.
         (storage.trees, storage.applied, storage.level) = (Vec::new(), Vec::new(), 0);

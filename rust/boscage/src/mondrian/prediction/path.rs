@@ -51,7 +51,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         Self { space, test_rows, branch_rate, stops: Vec::new(), groups: Vec::new(), buffer: Vec::new() }
     }
 
-    /// The walk of Algorithms 5.8 and 6.5: calls `visit` with every test row's whole path and the branch
+    /// The walk of Algorithm 5.8 and Algorithm 6.5: calls `visit` with every test row's whole path and the branch
     /// rate at every stop. Test rows are put in the order of their leaves.
     pub(crate) fn averaged<P: Statistics>(
         &mut self,

@@ -124,7 +124,8 @@ impl<'a> Cell<'a> {
         self.steps.len()
     }
 
-    /// The cell's next cut, if it comes before `lifetime`.
+    /// The cell's next cut, if it comes before `lifetime` (Algorithm 5.2, lines 3 to 7, for a cell in place of a
+    /// node's box).
     pub(crate) fn next_cut(&mut self, lifetime: f64) -> Option<Cut> {
         let (_, cut) = self.earliest();
         (cut.time < lifetime).then_some(cut)

@@ -18,8 +18,9 @@ use crate::mondrian::tree::skipped_cuts::SkippedRun;
 use crate::mondrian::tree::statistics::Statistics;
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
-    /// Inserts rows (numbered in the table; their order is lost), as Algorithms 5.1 and 6.1 draw a tree and Algorithms 5.5
-    /// and 6.3 extend one.
+    /// Inserts rows, which are numbered in the table; their order is lost. The result is that of drawing a tree
+    /// (Algorithm 5.1, Algorithm 6.1) and of extending one (Algorithm 5.5, Algorithm 6.3), which are the same
+    /// (eq. 5.1).
     ///
     /// # Errors
     /// An interrupt: the tree is then unusable.
@@ -62,7 +63,7 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         Ok(root)
     }
 
-    /// Brings statistics and boxes up to date, children before parents.
+    /// Brings statistics (for classes, Algorithm 5.7) and boxes up to date, children before parents.
     fn refresh_grown(
         &mut self,
         touched: &mut [Touched],
@@ -164,8 +165,9 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         }
     }
 
-    /// Takes rows past the skipped cuts above a node (in place of Algorithm 5.6, lines 1-9). A cut that separates some of
-    /// them from the node's rows becomes a split; the returned task holds the others.
+    /// Takes rows past the skipped cuts above a node, in place of Algorithm 5.6, lines 1-9 (Algorithm 5.10 and
+    /// Algorithm 6.4 have the same lines). A cut that separates some of them from the node's rows becomes a split;
+    /// the returned task holds the others.
     fn pass_skips(&mut self, mut task: Task, node: NodeId, rows: &mut [RowId]) -> Task {
         let mut k = 0;
         while let Some(&skip) = self.tree.arena.skips(node).get(k) {
@@ -205,7 +207,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
     }
 
     /// Rows reach a leaf: it stays paused, or its pause ends and it is drawn anew (Algorithm 5.10, lines
-    /// 1-9).
+    /// 1-9; Algorithm 6.4 as corrected).
     fn enter_leaf(&mut self, task: &Task, leaf: NodeId, added: &[RowId]) {
         let arena = &mut self.tree.arena;
         let one = arena.any_row(leaf);
@@ -230,7 +232,7 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         self.found(task, start, added);
     }
 
-    /// Rows reach a link where there is no node yet.
+    /// Rows reach a link where there is no node yet (Algorithm 5.9).
     fn add(&mut self, task: &Task, rows: &[RowId]) {
         if self.process.pauses(rows) {
             self.add_leaf(task.link, task.parent, None, rows);
@@ -246,7 +248,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         self.scratch.sites.push(Site { link: task.link, parent: task.parent, start, end });
     }
 
-    /// Draws the subtree of rows that are nowhere in the tree yet (Algorithm 5.9 by cuts of cells).
+    /// Draws the subtree of rows that are nowhere in the tree yet (Algorithm 5.6, lines 7 and 8; Algorithm 5.9
+    /// by cuts of cells).
     fn build(&mut self, Site { link, parent, start, end }: Site, rows: &mut [RowId]) -> Result<()> {
         self.place_cell(link, parent);
         self.scratch.blocks.clear();
@@ -304,8 +307,8 @@ impl<S: Scalar, P: Statistics> Insertion<'_, '_, '_, S, P> {
         cell.place(self.process.key, path);
     }
 
-    /// Cuts the cell until a cut separates the rows (Algorithm 5.2, lines 3 to 10), and remembers the
-    /// skipped cuts.
+    /// Cuts the cell until a cut separates the rows (Algorithm 5.2, lines 3 to 10; Algorithm 6.2), and remembers
+    /// the skipped cuts.
     fn split(&mut self, block: Block, rows: &mut [RowId]) -> Result<()> {
         let Block { link, start, end, parent, .. } = block;
         let mut run = self.tree.arena.skips.start_run();

@@ -32,7 +32,7 @@ use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind, NodeLink};
 use crate::mondrian::tree::node_boxes::NodeBoxes;
 use crate::mondrian::tree::statistics::Statistics;
 
-/// A tree's structure, its statistics and its boxes.
+/// A tree's structure, its statistics and its boxes, as Algorithm 5.2 and Algorithm 6.2 draw them.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<S, P> {
     pub(crate) arena: Arena,

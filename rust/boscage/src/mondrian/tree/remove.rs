@@ -9,7 +9,8 @@ use crate::mondrian::tree::scratch::{Changed, Scratch, Task, Touched};
 use crate::mondrian::tree::statistics::Statistics;
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
-    /// Removes rows that the tree holds: the tree becomes, bit for bit, that of the others.
+    /// Removes rows that the tree holds: the tree becomes, bit for bit, that of the others (the restriction of
+    /// eq. 5.1, read backwards).
     pub(crate) fn remove(
         &mut self,
         rows: &mut [RowId],

@@ -31,7 +31,7 @@ pub(crate) type Class = u32;
 /// Bits in a word.
 pub(crate) const WORD: usize = 64;
 
-/// The classes at every node of one tree.
+/// The classes at every node of one tree: the counts of Algorithm 5.3, which approximate eq. 5.4.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClassCounts {
     /// Words in a set of classes.
@@ -278,6 +278,7 @@ impl Statistics for ClassCounts {
         Some(changed)
     }
 
+    /// Algorithm 5.7 backwards: rows leave a leaf.
     fn shrink_leaf(
         &mut self,
         leaf: NodeId,

@@ -143,7 +143,7 @@ impl<R: Real> Told<R> {
     }
 }
 
-/// Upward messages of one tree, by node.
+/// Upward messages of one tree, by node, from which the posterior of the means (eq. 6.2) is computed.
 #[derive(Debug, Clone)]
 pub(crate) struct Messages<R = f64> {
     told: Vec<Told<R>>,

@@ -294,7 +294,7 @@ impl Bridge {
         self.above.mean + (self.above.variance + gain) / self.whole() * (self.below.mean - self.above.mean)
     }
 
-    /// The test row's own leaf if the clock is expected to gain so much until the branch, with a variance of `spread` in squares
+    /// The test row's own leaf (Algorithm 6.5) if the clock is expected to gain so much until the branch, with a variance of `spread` in squares
     /// of the unit; without `free`, a part of what is spent below the branch.
     fn at(&self, gain: f64, spread: f64, free: f64) -> OwnLeaf {
         let whole = self.whole();

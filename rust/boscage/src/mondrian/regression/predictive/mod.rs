@@ -325,7 +325,7 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
     }
 }
 
-/// All components of every row.
+/// All components of every row (eq. 6.5).
 pub(super) struct Mixture<'a> {
     pub(super) posterior: ForestPosterior<'a>,
 }
