@@ -52,7 +52,7 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
         *("-t", "species", "--drop", "id", "--memory-limit", "1GB", "--model", "bart")
     )
     assert "--id-column" in refused("-t", "species", "--id-column", "id", "--memory-limit", "1GB")
-    assert "memory_limit" in refused(*FIT[:-1], "1MB")
+    assert "--memory-limit" in refused(*FIT[:-1], "1MB")
     assert "regression" in refused("-t", "x0", "--drop", "id,species", "--memory-limit", "1GB")
     text = ["-t", "x0", "--drop", "id", "--task", "classification", "--memory-limit", "1GB"]
     assert "column 'species' holds categories" in refused(*text)

@@ -78,7 +78,7 @@ def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFix
     no_label = [*lines[:3], lines[3].rsplit(",", 1)[0] + ",", *lines[4:]]
     Path("bad.csv").write_text("\n".join([header, *no_label]) + "\n")
     said = fails(capsys, "fit", "bad.csv", "-t", "species", "-o", "m")
-    assert said == "bad.csv: row 4, column 'species': found no value, expected a label"
+    assert said == "bad.csv: row 4, column 'species': found no value, expected a target"
 
     no_id = [*lines[:5], "," + lines[5].split(",", 1)[1], *lines[6:]]
     Path("bad.csv").write_text("\n".join([header, *no_id]) + "\n")
@@ -305,6 +305,7 @@ def test_wrong_usage_is_one_line_that_says_where_to_read_more(
         (["--n-estimators", "abc"], "a whole number, at least 1"),
         (["--n-estimators", "0"], "a whole number, at least 1"),
         (["--n-estimators", "2.5"], "a whole number, at least 1"),
+        (["--n-estimators", str(2**64)], f"a whole number, at most {2**64 - 1}"),
         (["--min-samples-split", "1"], "a whole number, at least 2"),
         (["--lifetime", "-1"], "a number above 0, or inf"),
         (["--lifetime", "nan"], "a number above 0, or inf"),
@@ -329,6 +330,45 @@ def test_a_value_that_cannot_be_read_is_named(
     assert said == (
         f"argument {name}: found {value!r}, expected {expected}; see boscage fit --help"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--drop", "y"], "--drop: 'y' is the target, it cannot be left out too"),
+        (["--drop", "id,id"], "--drop: column 'id' is named twice"),
+        (
+            ["--drop", "id", "--id-column", "id"],
+            "--drop: 'id' is the column of ids, it cannot be left out too",
+        ),
+        (["-o", ""], "--output: found an empty name, expected that of a file to write"),
+        (["--n-estimators", "100001"], "--n-estimators must be between 1 and 100000, found 100001"),
+        (["--memory-limit", "5"], "--memory-limit must be at least 33.6 MB, found 5 bytes"),
+        (["--memory-limit", "2XB"], "--memory-limit must be a number of bytes, or a text"),
+        (
+            ["--feature-range", "5", "1"],
+            "--feature-range: found 5 1, expected LOW and HIGH, with LOW at most HIGH",
+        ),
+    ],
+)
+def test_an_option_is_to_blame_and_not_the_rows(
+    folder: Path, options: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.csv").write_text("id,a,y\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(9)))
+    files = set(os.listdir())
+    assert fails(capsys, "fit", "t.csv", "-t", "y", "-o", "m", *options).startswith(expected)
+    assert set(os.listdir()) == files
+
+
+def test_an_empty_name_of_an_output_is_refused(
+    iris_model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path(iris_model).read_bytes()
+    how = ["-t", "species", "--id-column", "id"]
+    for command in (["update", iris_model, "iris_test.csv", *how], ["forget", iris_model, "1"]):
+        said = fails(capsys, *command, "-o", "")
+        assert said.startswith("--output: found an empty name")
+    assert Path(iris_model).read_bytes() == before
 
 
 def test_an_interrupt_leaves_the_model_file(

@@ -107,7 +107,7 @@ def test_targets_whose_squares_overflow_are_refused(params: dict[str, float]) ->
 def test_targets_whose_squares_underflow_are_refused() -> None:
     for params in ({}, {"prior_mean": 0.0, "scale": 1.0}):
         with pytest.raises(
-            ValueError, match=r"y must be at least 1e-140 .*found .*e-160 at the most"
+            ValueError, match=r"y must be zero .* at least 1e-140 .*found .* of .*e-160"
         ):
             BayesianTreeRegressor(random_state=0, **params).fit(X, 1e-160 * N)
     BayesianTreeRegressor(random_state=0).fit(X, 0.0 * N)

@@ -452,8 +452,8 @@ def given(args: argparse.Namespace) -> Parameters:
         low, high = pair
         if low > high:
             raise UserError(
-                f"--feature-range: found {low:g} {high:g}, expected LOW and HIGH: the first number"
-                " must not be the greater one"
+                f"--feature-range: found {low:g} {high:g}, expected LOW and HIGH, with LOW at"
+                " most HIGH"
             )
         found["feature_range"] = (low, high)
     for name in ("calibration", "class_weight", "feature_weights", "trend"):
@@ -464,8 +464,9 @@ def given(args: argparse.Namespace) -> Parameters:
 
 def in_flags(text: str) -> str:
     """The estimators' own words, with their parameters named as options."""
-    names = "|".join(name for name in OPTIONS if "_" in name)
-    return re.sub(rf"\b({names})\b", lambda found: OPTIONS[found[1]][0].flag, text)
+    flags = {name: options[0].flag for name, options in OPTIONS.items() if "_" in name}
+    flags["memory_limit"] = "--memory-limit"
+    return re.sub(rf"\b({'|'.join(flags)})\b", lambda found: flags[found[1]], text)
 
 
 @contextmanager

@@ -31,6 +31,8 @@ def require_writable(path: str, **inputs: str | None) -> None:
 
     `inputs` are the files that the command reads, by what they are: none of them may be the output.
     """
+    if not path:
+        raise UserError("--output: found an empty name, expected that of a file to write")
     out = Path(path)
     if out.is_dir():
         raise UserError(f"{path}: found a folder, expected the name of a file to write")

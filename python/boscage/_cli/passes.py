@@ -10,7 +10,7 @@ import numpy as np
 
 from boscage import disk
 from boscage._cli.errors import UserError
-from boscage._cli.estimators import CLASSIFICATION, OPTIONS, Parameters
+from boscage._cli.estimators import CLASSIFICATION, OPTIONS, Parameters, in_flags
 from boscage._cli.models import Model
 from boscage._cli.notes import Kind
 from boscage._cli.reading import labels
@@ -70,7 +70,10 @@ def fit(memory_limit: str, task: str, settings: Parameters, rows: TableRows) -> 
         )
     own = {name: value for name, value in settings.items() if name not in _ONLY}
     model = disk.MondrianForestClassifier(memory_limit, **own, verbose=1)
-    return model._fit_source(rows).set_params(verbose=0)
+    try:
+        return model._fit_source(rows).set_params(verbose=0)
+    except (ValueError, MemoryError) as error:
+        raise UserError(in_flags(str(error))) from error
 
 
 class TableRows:

@@ -163,8 +163,8 @@ class RegressionForest(MondrianForest):
             largest = np.abs(self._with_stored(model, (y,))).max()
         if 0.0 < largest < _MIN_LARGEST_TARGET:
             raise ValueError(
-                f"y must be at least {_MIN_LARGEST_TARGET} by magnitude somewhere, so that squares "
-                f"do not vanish, or all zero, found {largest} at the most"
+                f"y must be zero everywhere or at least {_MIN_LARGEST_TARGET} by magnitude "
+                f"somewhere, so that squares do not vanish; found a largest magnitude of {largest}"
             )
         return (y,), {}
 

@@ -103,8 +103,9 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
 pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
     check_targets(targets)?;
     let largest = targets.iter().map(|y| y.abs()).fold(0.0, f64::max);
-    let expected = "at least 1e-140 by magnitude somewhere, so that squares do not vanish, or all zero";
-    check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &format!("{largest:e} at the most"))
+    let expected = "zero everywhere or at least 1e-140 by magnitude somewhere, so that squares do not vanish";
+    let found = format!("a largest magnitude of {largest:e}");
+    check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &found)
 }
 
 /// Checks that there is one weight for each row, and that all are positive and finite.

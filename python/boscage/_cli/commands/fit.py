@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from boscage._cli import estimators, models, passes
 from boscage._cli.arguments import MAX_CLASSES
-from boscage._cli.errors import UserError, blaming, refusing
+from boscage._cli.errors import UserError, blaming
 from boscage._cli.estimators import CLASSIFICATION, MODELS, REGRESSION
 from boscage._cli.notes import Kind, Notes
 from boscage._cli.outputs import require_writable
@@ -123,7 +123,7 @@ class Plan:
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
-    output = args.output or _output(args.table)
+    output = _output(args.table) if args.output is None else args.output
     require_writable(output, table=args.table)
     given = estimators.given(args)
     if args.task != "auto":
@@ -201,7 +201,8 @@ def _learn_by_chunks(
             y = labels.read(plan.kind, chunk, args.target)
             X = survey.table(chunk)
             by = args.id_column, args.weight
-            columns.learn(model, chunk, X, y, *by, is_all=second is None)
+            with blaming(chunk.rows), estimators.naming_options():
+                columns.learn(model, chunk, X, y, *by, is_all=second is None)
             bar.update(len(chunk))
     survey.n_rows = model.n_rows_
     return model, plan
@@ -247,8 +248,7 @@ def _learn_in_passes(
     _survey_rest(survey, islice(chunks, 1, None), source.n_rows)
     plan = Plan.of(args, given, survey)
     rows = passes.TableRows(source, survey.features, args.target, plan.kind)
-    with estimators.naming_options(), refusing():
-        return passes.fit(args.memory_limit, plan.task, plan.settings, rows), plan
+    return passes.fit(args.memory_limit, plan.task, plan.settings, rows), plan
 
 
 def _survey_rest(survey: Survey, chunks: Iterable[Chunk], total: int | None) -> None:
@@ -270,6 +270,10 @@ def _features(source: Source, args: argparse.Namespace, others: dict[str, str]) 
         return list(args.features)
     if args.drop:
         source.require(*args.drop, why="to be left out")
+        columns.require_once("--drop", args.drop)
+        for name in args.drop:
+            if name in others:
+                raise UserError(f"--drop: {name!r} is {others[name]}, it cannot be left out too")
     left_out = {*others, *(args.drop or [])}
     features = [column for column in source.columns if column not in left_out]
     if not features:

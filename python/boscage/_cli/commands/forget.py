@@ -15,7 +15,7 @@ from boscage._cli.terminal import remark
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
-    output = args.output or args.model
+    output = args.model if args.output is None else args.output
     require_writable(output, table=args.ids_from)
     model = models.load_online(args.model, args.n_jobs, "forget")
     if args.id_column and not args.ids_from:

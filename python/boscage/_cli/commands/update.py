@@ -7,6 +7,7 @@ import argparse
 import numpy as np
 
 from boscage._cli import models
+from boscage._cli.errors import blaming
 from boscage._cli.notes import Notes
 from boscage._cli.outputs import require_writable
 from boscage._cli.reading import columns
@@ -17,7 +18,7 @@ from boscage._cli.terminal import progress, remark
 
 def run(args: argparse.Namespace) -> None:
     """Carry out the command."""
-    output = args.output or args.model
+    output = args.model if args.output is None else args.output
     require_writable(output, table=args.table)
     model = models.load_online(args.model, args.n_jobs, "add")
     notes = Notes.of(model)
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> None:
         for chunk in source.chunks([*features, *others], args.chunk_rows):
             X = columns.features(model, chunk, features)
             y = labels.read(chunk)
-            columns.learn(model, chunk, X, y, id_column, weight)
+            with blaming(chunk.rows):
+                columns.learn(model, chunk, X, y, id_column, weight)
             n_rows += len(chunk)
             bar.update(len(chunk))
     labels.finish()

@@ -43,7 +43,7 @@ def check_named(source: Source, named: Sequence[str], features: Sequence[str]) -
     source.require(*named, why="categories")
     for name in named:
         if name not in features:
-            raise UserError(f"--categorical: column {name!r} is no feature")
+            raise UserError(f"--categorical: column {name!r} is not a feature")
 
 
 @dataclass

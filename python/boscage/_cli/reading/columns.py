@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from boscage._cli.errors import UserError, blaming
+from boscage._cli.errors import UserError
 from boscage._cli.reading.sources import Source
 from boscage._cli.reading.tables import Chunk
 
@@ -87,17 +87,19 @@ def learn(
     *,
     is_all: bool = False,
 ) -> None:
-    """Add a chunk's rows to a model, which may be new; `is_all` if there are no other rows."""
+    """Add a chunk's rows to a model, which may be new; `is_all` if there are no other rows.
+
+    Ids that the model has are refused by their rows; the caller names what else is refused.
+    """
     ids = chunk.ids(id_column) if id_column else None
     weights = chunk.weights(weight) if weight else None
     is_new = not hasattr(model, "n_features_in_")
-    with blaming(chunk.rows):
-        try:
-            (model.fit if is_all else model.partial_fit)(X, y, ids=ids, sample_weight=weights)
-        except ValueError:
-            if id_column and ids is not None and not is_new:
-                chunk.refuse_held(id_column, ids, model.ids_)
-            raise
+    try:
+        (model.fit if is_all else model.partial_fit)(X, y, ids=ids, sample_weight=weights)
+    except ValueError:
+        if id_column and ids is not None and not is_new:
+            chunk.refuse_held(id_column, ids, model.ids_)
+        raise
 
 
 def features(model: Any, chunk: Chunk, columns: list[str]) -> Any:

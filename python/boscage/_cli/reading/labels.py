@@ -19,7 +19,7 @@ ENOUGH = 1 << 16
 def kind_of(chunk: Chunk, name: str) -> Kind:
     """The narrowest kind of all values of a chunk's column."""
     values = chunk.column(name)
-    chunk.refuse_missing(name, values, "a label")
+    chunk.refuse_missing(name, values, "a target")
     if pa.types.is_boolean(values.type):
         return Kind.BOOLEAN
     if pa.types.is_integer(values.type):

@@ -19,7 +19,9 @@ def whole(minimum: int) -> Callable[[str], int]:
             value = int(text)
         except ValueError:
             value = minimum - 1
-        if not minimum <= value <= _MAX_U64:
+        if value > _MAX_U64:
+            raise _refusal(text, f"a whole number, at most {_MAX_U64}")
+        if value < minimum:
             raise _refusal(text, f"a whole number, at least {minimum}")
         return value
 

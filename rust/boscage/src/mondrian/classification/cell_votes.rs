@@ -97,14 +97,10 @@ impl CellShare<Classification> {
         classification.check()?;
         check_apart(&classification)?;
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
-        if n_rows_of.len() != labels.len() {
-            let (found, expected, why) = (n_rows_of.len(), labels.len(), "one for each label");
-            return Err(Error::Length { what: "n_rows_of", found, expected, why });
-        }
         let mut classes = ClassTable::default();
         classes.declare(declared);
         let targets = classes.encode(codes, labels);
-        classes.set_counts(labels, n_rows_of);
+        classes.set_counts(labels, n_rows_of)?;
         Self::of_rows(plan, owner, Classification::new(classification, classes), batch, &targets)
     }
 

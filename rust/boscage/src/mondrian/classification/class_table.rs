@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::data::Label;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mondrian::classification::class_counts::Class;
 use crate::validate;
 
@@ -99,11 +99,19 @@ impl ClassTable {
         }
     }
 
-    /// Sets the numbers of rows that have some labels, of which all were inserted.
-    pub(super) fn set_counts(&mut self, labels: &[Label], n_rows: &[u64]) {
-        for (class, &n) in self.insert(labels).into_iter().zip(n_rows) {
+    /// Sets the numbers of rows that have some labels.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless there is a number for each label.
+    pub(super) fn set_counts(&mut self, labels: &[Label], n_rows_of: &[u64]) -> Result<()> {
+        if n_rows_of.len() != labels.len() {
+            let (found, expected, why) = (n_rows_of.len(), labels.len(), "one for each label");
+            return Err(Error::Length { what: "n_rows_of", found, expected, why });
+        }
+        for (class, &n) in self.insert(labels).into_iter().zip(n_rows_of) {
             self.n_rows[class as usize] = n as usize;
         }
+        Ok(())
     }
 
     /// Counts rows that came (`by` = 1) or left (`by` = -1).

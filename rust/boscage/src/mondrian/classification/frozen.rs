@@ -106,17 +106,12 @@ impl FrozenClassifier {
 pub(crate) fn posterior(discount: f64, labels: &[Label], n_rows_of: &[u64]) -> Result<Classification> {
     let settings = settings(discount);
     settings.check()?;
-    if n_rows_of.len() != labels.len() {
-        let (found, expected, why) = (n_rows_of.len(), labels.len(), "one for each label");
-        return Err(Error::Length { what: "n_rows_of", found, expected, why });
-    }
     if labels.is_empty() || !labels.is_sorted_by(|a, b| a < b) || n_rows_of.contains(&0) {
         let (expected, found) = ("sorted, each with rows", format!("{} labels", labels.len()));
         return Err(Error::InvalidSetting { name: "classes", expected, found });
     }
     let mut classes = ClassTable::default();
-    classes.insert(labels);
-    classes.set_counts(labels, n_rows_of);
+    classes.set_counts(labels, n_rows_of)?;
     Ok(Classification::new(settings, classes))
 }
 

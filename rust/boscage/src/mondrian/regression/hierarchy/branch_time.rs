@@ -137,7 +137,7 @@ impl TruncatedExponential {
         let mut gain = 0.0;
         let first = clock.decay(self.after);
         let both = self.rate + clock.rate;
-        for Node { decay, weight, survives, .. } in self.nodes(clock, both, (0.0, self.span)) {
+        for Abscissa { decay, weight, survives, .. } in self.abscissae(clock, both, (0.0, self.span)) {
             let slope = clock.rate * first / ((1.0 + decay) * (1.0 + decay) * both);
             gain += weight * slope * survives;
         }
@@ -153,7 +153,7 @@ impl TruncatedExponential {
             let is_rising = self.after + 0.5 * (from + to) < clock.delay;
             let falling = (self.rate - clock.rate).max(EQUAL / (to - from));
             let both = if is_rising { falling } else { self.rate + clock.rate };
-            for Node { elapsed, decay, weight, survives } in self.nodes(clock, both, (from, to)) {
+            for Abscissa { elapsed, decay, weight, survives } in self.abscissae(clock, both, (from, to)) {
                 let time = weight * (both * (elapsed - from)).exp() / both;
                 let slope = clock.rate * decay / ((1.0 + decay) * (1.0 + decay));
                 gain += time * slope * survives * (-self.rate * elapsed).exp();
@@ -185,8 +185,13 @@ impl TruncatedExponential {
         (0..last).flat_map(move |i| ends((edge(i), edge(i + 1)))).filter(|(from, to)| to > from)
     }
 
-    /// The rule's nodes for integrands that fall at the rate `both`, in a part of the time.
-    fn nodes(self, clock: UnitClock, both: f64, (from, to): (f64, f64)) -> impl Iterator<Item = Node> {
+    /// The rule's places for integrands that fall at the rate `both`, in a part of the time.
+    fn abscissae(
+        self,
+        clock: UnitClock,
+        both: f64,
+        (from, to): (f64, f64),
+    ) -> impl Iterator<Item = Abscissa> {
         let Self { rate, after, span } = self;
         let own = -(-rate * span).exp_m1();
         let last = (-both * (to - from)).exp();
@@ -195,13 +200,13 @@ impl TruncatedExponential {
             let elapsed = from - q.ln() / both;
             let decay = clock.decay(after + elapsed);
             let survives = if own > 0.0 { -(-rate * (span - elapsed)).exp_m1() / own } else { 1.0 };
-            Node { elapsed, decay, weight: weight * 3.0 * z * z * (1.0 - last), survives }
+            Abscissa { elapsed, decay, weight: weight * 3.0 * z * z * (1.0 - last), survives }
         })
     }
 }
 
-/// A node of the rule of integration.
-struct Node {
+/// A place where the rule of integration takes the integrand.
+struct Abscissa {
     /// The time since the start.
     elapsed: f64,
     /// `e^(-gamma_2 (t - t_0))`.

@@ -1,4 +1,14 @@
 //! The predictive distribution of the forest: the mixture of all trees' components (eq. 6.3 to 6.5).
+//!
+//! A tree predicts a mixture over the places where the row may branch off its path, `sum_j w_j N(m_j, v_j)`
+//! (eq. 6.3), which [`hierarchy`](crate::mondrian::regression::hierarchy) computes. The forest's distribution is the
+//! average of its trees' (eq. 6.5). Its mean and variance (eq. 6.4) are sums over components, taken while trees are
+//! read one after the other, as a sum of squares about the mean, so that nothing cancels; quantiles and
+//! intervals need all components.
+//!
+//! With the joint posterior the components keep their spread and are moved together, so that their mean is that of
+//! all trees as one Gaussian process; a trend is added to all of them. `left_out` has the same for training rows, each
+//! predicted by the forest without it.
 
 pub(super) mod left_out;
 
