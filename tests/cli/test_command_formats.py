@@ -241,6 +241,7 @@ def test_a_value_longer_than_a_row_may_be(folder: Path, capsys: pytest.CaptureFi
     )
 
 
+@pytest.mark.slow
 def test_a_refused_table_is_one_line_of_a_process(folder: Path) -> None:
     """A leftover thread of the reader would abort the process."""
     Path("t.csv").write_text('x,y\n1,a\n2,"b\n')

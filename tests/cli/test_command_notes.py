@@ -168,6 +168,7 @@ def test_a_file_without_notes_is_asked_nothing(
     assert "target" not in info(capsys, "old.model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("annotation", ["no JSON", "[1]", '{"boscage-table": 3}'])
 @pytest.mark.parametrize("target", ["", ', "target": 7', ', "target": null'])
 def test_notes_of_others_say_nothing(

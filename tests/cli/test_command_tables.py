@@ -14,6 +14,7 @@ import pytest
 from boscage._cli.reading.sources import Source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_large_table_is_never_held_whole(tmp_path: Path, kind: str) -> None:
     path = str(tmp_path / f"large.{kind}")

@@ -23,6 +23,8 @@ from cells import (
 )
 from clusters import kill_worker
 
+pytestmark = pytest.mark.slow
+
 N_FIRST = 250
 
 

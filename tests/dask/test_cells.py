@@ -29,6 +29,8 @@ from cells import (
 )
 from clusters import kill_worker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("number", "seed"),

@@ -20,6 +20,8 @@ from boscage.dask import fit_posterior
 from boscage.dask._posteriors import sample_part
 from generated import rows_and_numbers
 
+pytestmark = pytest.mark.slow
+
 N_ROWS, N_FEATURES = 90, 3
 X, NUMBERS = rows_and_numbers(N_ROWS, N_FEATURES, 1, np.float64)
 TWO = np.where(np.median(NUMBERS) < NUMBERS, "high", "low")

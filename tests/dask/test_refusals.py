@@ -18,6 +18,8 @@ import pandas as pd
 from boscage.dask import MondrianForestClassifier, MondrianForestRegressor, _shares
 from generated import uniform
 
+pytestmark = pytest.mark.slow
+
 ROWS = uniform(1, 40, 2)
 LABELS = (ROWS[:, 0] > 0.5).astype(int)
 

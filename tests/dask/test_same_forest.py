@@ -22,6 +22,8 @@ from boscage.dask._shares import ClassifierShare
 from clusters import kill_worker
 from generated import rows_and_numbers, uniform
 
+pytestmark = pytest.mark.slow
+
 N_ROWS, N_FEATURES = 240, 3
 TEST_ROWS = 2.0 * uniform(5, 60, N_FEATURES) - 0.5
 

@@ -24,6 +24,8 @@ from boscage.disk._rows import ArrayRows, Block
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
+pytestmark = pytest.mark.slow
+
 SCALES = {"mu": 0.5, "gamma1": 2.0, "gamma2": 0.7, "noise_variance": 0.2}
 
 

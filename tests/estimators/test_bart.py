@@ -58,6 +58,7 @@ def test_defaults_are_those_of_the_compiled_settings(kind: Any, y: Any) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernels",
     [

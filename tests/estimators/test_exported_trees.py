@@ -46,6 +46,7 @@ def data(kind: str) -> Array:
 KINDS = ["plain", "duplicates", "constant", "far", "one row", "one place", "float32"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("task", ["classes", "numbers"])

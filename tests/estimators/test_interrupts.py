@@ -63,6 +63,7 @@ def interrupted(call: Callable[[], Any], after: float = 0.4) -> float:
         timer.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupted_fit_leaves_the_estimator_as_it_was(n_jobs: int) -> None:
     x, y = data(300, 3)

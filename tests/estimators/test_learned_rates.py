@@ -169,10 +169,9 @@ def test_rates_without_maps_win_where_targets_are_smooth() -> None:
     assert errors[0] < 0.85 * errors[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_rates_stay_equal_where_targets_are_noise(seed: int, posterior: str) -> None:
     rng = np.random.default_rng(seed)
     model = learned(posterior=posterior, random_state=seed)
@@ -182,6 +181,7 @@ def test_rates_stay_equal_where_targets_are_noise(seed: int, posterior: str) -> 
     np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rates_stay_equal_where_all_features_matter_alike(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -277,7 +277,8 @@ def test_rates_of_little_are_rates(n: int, posterior: str) -> None:
     assert np.isfinite(model.predict(rows)).all()
 
 
-@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_choice_is_a_function_of_rows_and_seed(dtype: Any) -> None:
     rows, target = additive(150, 6)
     rows = rows.astype(dtype)
@@ -382,6 +383,7 @@ def test_the_classifiers_judge_has_the_settings_of_the_forest(judges: list[dict[
         assert settings.items() >= params.items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["auto", "limit", "trees"])
 def test_the_limit_of_joint_classes_judges_the_last_candidates(
     judges: list[dict[str, Any]], kernel: str
@@ -481,6 +483,7 @@ def test_heavy_tails_do_not_cost_accuracy() -> None:
     assert losses[2.0, "learned"] < 1.15 * losses[0.0, "learned"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 def test_far_from_rows_with_heavy_tails_the_prior_returns(predictive: Any) -> None:
     rows, labels = heavy(600, 2.0)

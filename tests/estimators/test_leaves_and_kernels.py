@@ -40,6 +40,7 @@ def test_the_kernel_is_the_share_of_trees_with_both_rows_in_a_cell() -> None:
         forest.kernel(X, lifetime=-1.0)
 
 
+@pytest.mark.slow
 def test_the_kernel_of_many_trees_is_the_mondrian_kernel() -> None:
     corners = np.array([[0.0, 0.0], [1.0, 1.0]])
     rows = np.concatenate([corners, X[:30]])

@@ -231,6 +231,7 @@ def test_threads_change_nothing(kind: Any) -> None:
 # -- learned rates --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
     rng = np.random.default_rng(3)
@@ -385,6 +386,7 @@ def test_predictions_are_finite_where_the_branch_rate_overflows(kind: Any) -> No
         assert (model.predict(far, return_std=True)[1] > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
 @pytest.mark.parametrize("weights", [None, "learned"])
 def test_narrow_ranges_are_ranges(kind: Any, weights: Any) -> None:
@@ -409,6 +411,7 @@ def test_predictions_are_finite_where_the_branch_time_overflows() -> None:
         np.testing.assert_allclose(model.predict([[5e-324], [1e-310], [1e-300]]), 100.0)
 
 
+@pytest.mark.slow
 def test_labels_that_are_forgotten_or_refused_leave_no_trace() -> None:
     model = MondrianForestClassifier(
         5, feature_range=(0.0, 1.0), feature_weights=None, random_state=0

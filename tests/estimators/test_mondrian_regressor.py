@@ -221,7 +221,8 @@ def test_a_distant_row_gets_a_wide_distribution() -> None:
     assert stats.norm.cdf(2.0) - 0.2 < dist.cdf(Y.mean() + 2.0 * dist.std[0])[0] <= 1.0
 
 
-@pytest.mark.parametrize("posterior", [pytest.param("exact", marks=pytest.mark.slow), "joint"])
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
 def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
     """A Gaussian with the variance of heavy-tailed noise has too wide intervals.
 
@@ -248,6 +249,7 @@ def test_local_noise_has_the_tails_of_the_data(posterior: str) -> None:
     assert nlpd(y_test, dist) < nlpd(y_test, gaussian) - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("posterior", ["exact", "joint"])
 @pytest.mark.parametrize("side", [1.0, -1.0])
 def test_local_noise_leans_as_the_data_do(posterior: str, side: float) -> None:
@@ -338,6 +340,7 @@ def test_joint_leave_one_out_does_not_depend_on_the_order_of_rows() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "params"),
     [

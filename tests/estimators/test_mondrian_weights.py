@@ -182,6 +182,7 @@ def test_small_weights_do_not_stop_splits_and_only_shares_matter() -> None:
     assert not np.allclose(predict(rows, AT), predict(one, AT), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("discount", [10.0, "loo"])
 def test_what_is_learned_is_learned_for_weighted_rows(discount: Any) -> None:
     """Rows of next to no weight have next to no say."""

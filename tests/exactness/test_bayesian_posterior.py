@@ -102,9 +102,10 @@ def test_smc_finds_the_exact_posterior(options: dict[str, Any], n: int, d: int) 
     check_trees(model, posterior)
 
 
+@slow
 @pytest.mark.parametrize(
     "options",
-    [OPTIONS[0], *(pytest.param(options, marks=slow) for options in OPTIONS[1:])],
+    OPTIONS,
     ids=str,
 )
 def test_smc_finds_the_exact_posterior_with_missing_values(options: dict[str, Any]) -> None:
@@ -128,6 +129,7 @@ def test_mcmc_finds_the_exact_posterior_with_missing_values() -> None:
     check_trees(model, posterior)
 
 
+@slow
 def test_mcmc_finds_the_exact_posterior() -> None:
     X, y = classes(14, 2)
     posterior = Posterior(X, dirichlet(y, 2, 2.0), **PRIOR)
@@ -137,7 +139,8 @@ def test_mcmc_finds_the_exact_posterior() -> None:
     check_trees(model, posterior)
 
 
-@pytest.mark.parametrize("sampler", ["smc", pytest.param("mcmc", marks=pytest.mark.slow)])
+@slow
+@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
 def test_regression_finds_the_exact_posterior(sampler: Any) -> None:
     X, _ = classes(14, 2)
     y = np.where(X[:, 0] > 0.2, 1.0, -1.0) + 0.4 * np.random.default_rng(4).normal(size=len(X))
@@ -161,7 +164,8 @@ WEIGHTED = {
 }
 
 
-@pytest.mark.parametrize("sampler", ["smc", pytest.param("mcmc", marks=slow)])
+@slow
+@pytest.mark.parametrize("sampler", ["smc", "mcmc"])
 @pytest.mark.parametrize("kind", [BayesianTreeClassifier, BayesianTreeRegressor])
 def test_samplers_find_the_posterior_of_weighted_rows(kind: Any, sampler: str) -> None:
     """The likelihood of a row of weight w is raised to the power w."""

@@ -92,6 +92,7 @@ def tables(rows: Rows) -> Iterator[tuple[Any, dict[str, Any]]]:
     yield frame.to_numpy().tolist(), {"categorical_features": [False, True, False]}
 
 
+@pytest.mark.slow
 @both
 def test_tables_of_all_libraries_give_the_same_forest(kind: Any) -> None:
     rows = Rows()
@@ -112,6 +113,7 @@ def test_tables_of_all_libraries_give_the_same_forest(kind: Any) -> None:
         assert_same_predictions(model, table, expected, frame)
 
 
+@pytest.mark.slow
 @both
 def test_the_forest_is_that_of_the_places(kind: Any) -> None:
     rows = Rows()
@@ -161,6 +163,7 @@ def test_unknown_categories_are_missing_values(kind: Any) -> None:
     assert len({*places}) == len(places) == 8
 
 
+@pytest.mark.slow
 @both
 def test_a_stream_and_shards_are_one_fit(kind: Any) -> None:
     """During the warm-up categories are found, in any order; then they are kept."""

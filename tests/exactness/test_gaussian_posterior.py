@@ -110,6 +110,7 @@ def test_node_posteriors_and_evidence_equal_those_of_dense_algebra(
     assert model.log_marginal_likelihood() == pytest.approx(np.mean(evidence), rel=1e-10)
 
 
+@pytest.mark.slow
 @BRANCHES
 def test_mean_and_variance_are_the_integral_over_the_branch_time(
     name: str, d: int, prior: str
@@ -134,6 +135,7 @@ def test_mean_and_variance_are_the_integral_over_the_branch_time(
             assert own_variance == pytest.approx(found_variance[i], rel=1e-9)
 
 
+@pytest.mark.slow
 @BRANCHES
 def test_the_distribution_is_the_integral_over_the_branch_time(
     name: str, d: int, prior: str

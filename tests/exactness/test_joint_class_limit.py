@@ -51,6 +51,7 @@ def places(x: Array) -> Array:
     return np.concatenate([rng.uniform(-0.4, 1.4, size=(25, 4)), x[:10] + 0.01])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.0, 0.3, 0.8])
 @pytest.mark.parametrize("lifetime", [np.inf, 1.7])
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -155,6 +156,7 @@ def test_auto_takes_the_trees_of_more_rows() -> None:
     assert not np.array_equal(proba["auto"], proba["trees"])
 
 
+@pytest.mark.slow
 def test_wrong_labels_cost_less_than_with_the_noise_of_trees() -> None:
     x, wrong = data(0.5, 600)
     at, truth = data(0.0, 2000, seed=4)

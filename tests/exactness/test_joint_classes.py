@@ -101,6 +101,7 @@ def test_the_function_is_that_of_the_gaussian_process(
     np.testing.assert_allclose(found, expected, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "n_classes"), CASES)
 def test_a_row_of_whole_weight_is_as_many_rows_of_the_process(
     settings: dict[str, Any], n_classes: int
@@ -127,6 +128,7 @@ def test_a_row_of_whole_weight_is_as_many_rows_of_the_process(
     assert seen.sum() > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "n_classes"), CASES)
 def test_left_out_rows_meet_the_process_of_the_forest_that_forgot_them(
     settings: dict[str, Any], n_classes: int
@@ -145,6 +147,7 @@ def test_left_out_rows_meet_the_process_of_the_forest_that_forgot_them(
         np.testing.assert_allclose(found[row], expected, atol=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 def test_left_out_predictions_are_those_of_refits(predictive: Any) -> None:
     """Also where rows follow the trees' own cuts; power and weight are those with the row."""

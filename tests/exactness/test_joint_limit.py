@@ -80,6 +80,7 @@ def test_the_mean_is_that_of_the_gaussian_process(is_weighted: bool, lifetime: f
     np.testing.assert_allclose(found.mean, expected, rtol=0.0, atol=2e-9)
 
 
+@pytest.mark.slow
 def test_leaving_a_row_out_is_forgetting_it() -> None:
     x, y, weights = data()
     model = forest().fit(x, y, sample_weight=weights)
@@ -122,6 +123,7 @@ def test_a_trend_is_universal_kriging() -> None:
     np.testing.assert_allclose(found.variances, without.variances + added[each], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_trees_go_to_the_limit() -> None:
     """With ever more trees, their own joint mean comes nearer to that of the limit."""
     x, y, _ = data()

@@ -103,7 +103,8 @@ def test_rows_outside_the_reference_range_predict_by_the_same_algorithm() -> Non
     np.testing.assert_allclose(model.predict_proba(at), expected, rtol=1e-11, atol=1e-14)
 
 
-@pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 3.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("lifetime", [inf, 3.0])
 def test_averaged_prediction_is_the_mean_over_sampled_extensions(lifetime: float) -> None:
     """Test points added at random to our trees by Algorithm 5.6; differences in standard errors."""
     x, y = data(3, n=20)
@@ -140,6 +141,7 @@ def test_averaged_prediction_is_the_mean_over_sampled_extensions(lifetime: float
     assert np.square(z).mean() < 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature_range", [(0.0, 1.0), (0.3, 0.6)])
 def test_realised_prediction_is_at_the_leaf_that_the_row_would_get(
     feature_range: tuple[float, float],
@@ -181,6 +183,7 @@ def test_realised_prediction_is_at_the_leaf_that_the_row_would_get(
     assert compared > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_samples_split", [2, 8])
 def test_realised_and_averaged_predictions_agree_over_many_trees(min_samples_split: int) -> None:
     """Both estimate one expectation, also where leaves are paused.

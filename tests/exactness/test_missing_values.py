@@ -85,6 +85,7 @@ def test_the_forest_is_that_of_the_filled_rows(kind: Any, params: dict[str, Any]
     assert model.digest() != other.digest()
 
 
+@pytest.mark.slow
 def test_joint_classes_are_calibrated_on_filled_rows() -> None:
     """From 1,000 rows on, rows are left out in groups, and predicted as test rows are."""
     x, y = rows(1000, 12)
@@ -175,6 +176,7 @@ def test_other_substitutes_need_a_new_fit(kind: Any) -> None:
         first.merge(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_and_the_batches_of_a_warm_up_do_not_matter(kind: Any) -> None:
     x, y = rows(240, 8)
@@ -264,6 +266,7 @@ def test_exported_trees_refuse_missing_values() -> None:
     assert tree.apply(filled(x)).shape == (80,)
 
 
+@pytest.mark.slow
 def test_values_far_from_zero_and_of_extreme_units() -> None:
     rng = np.random.default_rng(6)
     x = rng.uniform(size=(400, 3))

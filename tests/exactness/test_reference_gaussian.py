@@ -117,7 +117,8 @@ def test_leaf_posterior_by_bridge_is_the_trees_own(lifetime: float) -> None:
         )
 
 
-@pytest.mark.parametrize("lifetime", [pytest.param(inf, marks=pytest.mark.slow), 2.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("lifetime", [inf, 2.0])
 def test_prediction_is_the_mean_over_sampled_extensions(lifetime: float) -> None:
     """First two moments of y and its distribution function, in standard errors."""
     rng = np.random.default_rng(5)

@@ -209,6 +209,7 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
     assert_equal_models(model, fresh().fit(x[order], y[order]), query_points(x))
 
 
+@pytest.mark.slow
 @PROFILE
 @given(
     rows(),

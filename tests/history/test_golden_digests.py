@@ -270,10 +270,16 @@ def found(case: Case, n_jobs: int) -> dict[str, str]:
     }
 
 
-# What takes a second or more. "regressor-joint-more-rows" leaves out 300 rows of a joint posterior
-# instead of 1500, and sums for a number or two classes have the same kernels as for more classes.
+# What takes half a second or more, and has a cheaper case of the same code: fewer rows, fewer
+# classes, the same settings on rows that are not far.
 SLOW = {
     "regressor-many-rows",
+    "classifier-joint-limit-more-rows",
+    "classifier-joint-limit-parts-far",
+    "classifier-joint-more-rows",
+    "classifier-joint-parts-far",
+    "regressor-learned-trend",
+    "regressor-many-trees",
     *(f"bart-multinomial-{name}" for name in ("edit", "mixed", "pg-optimal")),
     *(f"bart-multinomial-{name}" for name in ("regrow", "regrow-optimal", "sparse-mixed")),
 }

@@ -145,7 +145,8 @@ def test_a_model_is_saved_while_another_thread_reads_it(tmp_path: Path) -> None:
     assert MondrianForestClassifier.load(tmp_path / "model.boscage").digest() == model.digest()
 
 
-@pytest.mark.parametrize("n_jobs", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, -1))])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
 @pytest.mark.parametrize("weights", [None, "learned"])
 def test_n_jobs_changes_no_bit_of_the_estimators(n_jobs: int, weights: str | None) -> None:
     x, y = data(150)

@@ -93,6 +93,7 @@ def test_the_batch_that_ends_the_warm_up_counts_as_a_whole(kind: Any) -> None:
     assert model.digest() == make(kind).fit(X[:220], y[:220]).digest()
 
 
+@pytest.mark.slow
 @both
 def test_what_is_learned_is_learned_again_when_rows_have_doubled(kind: Any) -> None:
     model = make(kind)
@@ -184,8 +185,9 @@ def test_a_window_shorter_than_the_warm_up(kind: Any) -> None:
     assert model.digest() == make(kind).fit(X[last], y[last]).digest()
 
 
+@pytest.mark.slow
 @both
-@pytest.mark.parametrize("n_first", [30, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_first", [30, 100])
 def test_copies_and_files_go_on_alike(kind: Any, n_first: int, tmp_path: Path) -> None:
     half = stream(make(kind), [n_first, 10])
     left = N - n_first - 10
@@ -250,6 +252,7 @@ def test_refused_rows_change_nothing(kind: Any) -> None:
     assert (model.digest(), model.warm_up_left_) == (before, N - 30)
 
 
+@pytest.mark.slow
 @both
 def test_an_interrupted_learning_loses_no_row(kind: Any, monkeypatch: Any) -> None:
     y = target_of(kind)
@@ -286,6 +289,7 @@ def part(kind: Any, rows: slice, **params: Any) -> Any:
     return make(kind, **params).partial_fit(X[rows], y[rows], ids=ids)
 
 
+@pytest.mark.slow
 @both
 def test_two_forests_in_their_warm_up_learn_from_the_rows_of_both(kind: Any) -> None:
     y = target_of(kind)
@@ -372,9 +376,10 @@ def test_one_row_a_call_learns_a_few_times_only(kind: Any, monkeypatch: Any) -> 
     assert len(counts) == 9  # after 1, 2, 4, ..., 128 and 160 rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
-    [MondrianForestClassifier, pytest.param(MondrianForestRegressor, marks=pytest.mark.slow)],
+    [MondrianForestClassifier, MondrianForestRegressor],
 )
 def test_few_first_rows_that_lack_most_of_what_comes(kind: Any) -> None:
     """Indicators that are constant in the first rows, and ranges that are too narrow."""

@@ -361,6 +361,7 @@ def test_text_that_is_not_valid_is_refused() -> None:
         model.fit(X[:2, :2], [0, 1])
 
 
+@pytest.mark.slow
 def test_categorical_columns_of_any_table_are_categories() -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     pa = pytest.importorskip("pyarrow")
@@ -382,6 +383,7 @@ def test_categorical_columns_of_any_table_are_categories() -> None:
         assert np.isfinite(found.log_evidence).all()
 
 
+@pytest.mark.slow
 def test_optional_libraries_are_not_imported() -> None:
     """Importing boscage does not import libraries for tables, plots and progress bars."""
     code = (

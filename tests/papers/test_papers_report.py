@@ -52,12 +52,14 @@ def test_experiments_of_each_chapter_are_reported(tmp_path: Path) -> None:
     assert (tmp_path / "report.md").read_text().count("\n## ") == len(names)
 
 
+@pytest.mark.slow
 def test_unknown_names_are_refused() -> None:
     done = run("ch7_nothing")
     assert done.returncode == 2
     assert "no such experiment: ch7_nothing; there are ch3_evidence," in done.stderr
 
 
+@pytest.mark.slow
 def test_flights_of_2008_are_read(tmp_path: Path) -> None:
     flights, planes = tmp_path / "2008.csv", tmp_path / "plane-data.csv"
     flights.write_text(
@@ -91,6 +93,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 def test_comparators_learn_row_by_row(make: str) -> None:
     code = f"""

@@ -47,6 +47,7 @@ def test_files_keep_moves_given_as_list_or_array(tmp_path: Path) -> None:
         again.fit(X, N)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["smc", "mcmc"])
 @pytest.mark.parametrize(("kind", "y"), KINDS)
 def test_mutated_files_are_refused_or_hold_whole_trees(kind: Any, y: Any, sampler: str) -> None:

@@ -54,6 +54,7 @@ def test_weights_multiply_probabilities(model):
     assert (model.predict(X) == model.classes_[expected.argmax(axis=1)]).all()
 
 
+@pytest.mark.slow
 def test_weights_change_nothing_that_is_learned(model):
     X, y = three_classes()
     plain = clone(model).fit(X, y)
@@ -71,6 +72,7 @@ def test_weights_of_one_and_equal_weights_are_none(model):
         np.testing.assert_allclose(model.predict_proba(X), plain, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_balanced_divides_by_the_number_of_rows(model):
     X, y = three_classes()
     counts = np.unique(y, return_counts=True)[1]
@@ -156,6 +158,7 @@ def test_where_only_classes_of_weight_zero_are_possible_the_others_share():
     np.testing.assert_allclose(found, [[0.0, 0.75, 0.25]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [["a", "b"], [3, -1], [True, False], [0.0, 2.0]], ids=str)
 def test_files_and_pickles_keep_weights(model, labels):
     X, y = three_classes()

@@ -76,6 +76,7 @@ def by_subsets(tree: dict[str, Any], x: Any, cell: tuple[Any, Any] | None = None
     return np.array(phi), game(frozenset(), 0), tree["value"][reached]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize("params", FORESTS)
 def test_they_add_up_to_the_mean(params: dict[str, Any], predictive: Any) -> None:
@@ -138,6 +139,7 @@ def test_shapley_values_of_a_forest_are_those_of_the_definition(
     assert n_cells > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["shapley", "path"])
 def test_what_trees_lack_of_the_limit_is_shared_by_sizes(method: Any) -> None:
     forest = MondrianForestRegressor(n_estimators=10, random_state=0).fit(X, Y)
@@ -270,6 +272,7 @@ def test_rows_are_shown_as_they_were_given(kind: Any) -> None:
     np.testing.assert_array_equal(numbers.contributions(holes).data, holes)
 
 
+@pytest.mark.slow
 def test_explanations_go_to_shap() -> None:
     shap = pytest.importorskip("shap")
     forest = MondrianForestClassifier(n_estimators=5, random_state=0).fit(X, CODES)
@@ -281,6 +284,7 @@ def test_explanations_go_to_shap() -> None:
     assert (found.lower_bounds <= found.upper_bounds).all()
 
 
+@pytest.mark.slow
 def test_shapley_values_are_those_of_shap() -> None:
     shap = pytest.importorskip("shap")
     forest = MondrianForestRegressor(

@@ -68,6 +68,7 @@ def cases(models: list[dict[str, Any]]) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("params", "d", "targets"), cases(MODELS))
 def test_the_targets_variance_returns(targets: str, d: int, params: dict[str, Any]) -> None:
     x, y = data(targets, d)
@@ -75,10 +76,9 @@ def test_the_targets_variance_returns(targets: str, d: int, params: dict[str, An
     check_rays(model, y, fall=0.03)
 
 
-@pytest.mark.parametrize("d", [1, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "targets", ["line", *(pytest.param(kind, marks=pytest.mark.slow) for kind in TARGETS[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("targets", TARGETS)
 def test_defaults_are_at_least_as_uncertain_as_the_targets(targets: str, d: int) -> None:
     x, y = data(targets, d)
     model = MondrianForestRegressor(25, random_state=0).fit(x, y)

@@ -234,6 +234,7 @@ def test_bad_arrays_are_refused(arrays: Any, message: str) -> None:
         GaussianMixture(*arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", range(len(DIST)))
 def test_crps_agrees_with_its_definition(row: int) -> None:
     low, high, points = breaks_of(DIST, row)

@@ -51,6 +51,7 @@ def test_the_mean_continues_a_line(kind: str) -> None:
     assert (np.abs(mean - truth) < 4.0 * std).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["line", "noisy line", "sine", "step", "noise"])
 def test_far_away_the_deviation_is_the_targets_and_grows(kind: str) -> None:
     std = fit(kind).predict(ray(), return_std=True)[1] / data(kind)[1].std()
@@ -61,6 +62,7 @@ def test_far_away_the_deviation_is_the_targets_and_grows(kind: str) -> None:
         assert std[-1] / std[-2] == pytest.approx(1e3, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["noisy line", "sine", "step", "noise"])
 def test_near_rows_little_changes(kind: str) -> None:
     rng = np.random.default_rng(7)
@@ -263,6 +265,7 @@ def chosen(kind: str) -> MondrianForestRegressor:
     return MondrianForestRegressor(5, random_state=0).fit(*data(kind))
 
 
+@pytest.mark.slow
 def test_defaults_go_on_with_a_line_and_not_with_noise() -> None:
     assert chosen("noisy line").trend_ == [0]
     assert chosen("noise").trend_ is None

@@ -154,9 +154,8 @@ def test_whole_trees_against_direct_simulation_by_boxes(name: str) -> None:
     law.assert_all_above(law.compare(ours, theirs, case.points))
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [pytest.param(0.0, 1.0, marks=pytest.mark.slow), (0.45, 0.5)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.45, 0.5)])
 def test_depth_and_size_of_larger_trees(low: float, high: float) -> None:
     """Mean depth, number of nodes and features used over 60 rows in 3 dimensions."""
     rng = np.random.default_rng(2)

@@ -63,6 +63,7 @@ def test_sampled_trees_follow_the_law(rule: str) -> None:
     law.assert_all_above(law.law_p_values(u))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", MOSTLY_SLOW)
 def test_extended_trees_have_the_law_of_sampled_ones(rule: str) -> None:
     """Algorithms 5.5, 5.6, 5.10 and the corrected 6.4 against 5.1, 5.2, 5.9 and 6.2."""
@@ -86,6 +87,7 @@ def test_algorithm_6_4_as_printed_breaks_the_law() -> None:
         law.uniforms(rng, ours, POINTS, LABELS, rates=RATES, pausing=pausing)
 
 
+@pytest.mark.slow
 def test_the_checks_detect_a_wrong_rate() -> None:
     """The tests detect a rate that is wrong by a fifth in one dimension."""
     rng = np.random.default_rng(14)

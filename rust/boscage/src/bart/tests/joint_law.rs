@@ -106,6 +106,7 @@ fn regression_sweeps_keep_the_joint_law() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn regression_sweeps_keep_the_joint_law_with_missing_values() {
     for table in missing_values::tables().into_iter().chain(categories::tables()) {
         numbers_get_it_right(&table, &[MIXED]);
@@ -315,6 +316,7 @@ fn multinomial_sweeps_keep_the_joint_law() {
 
 /// With sampled split probabilities and concentration.
 #[test]
+#[ignore = "slow"]
 fn sweeps_that_learn_split_probabilities_keep_the_joint_law() {
     learned_split_probabilities_keep_the_joint_law(&table());
 }

@@ -165,6 +165,7 @@ fn check_balance<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>, moves: &[f64
 }
 
 #[test]
+#[ignore = "slow"]
 fn each_move_alone_is_in_balance() {
     moves_are_in_balance(&table());
 }

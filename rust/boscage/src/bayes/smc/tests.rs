@@ -164,6 +164,7 @@ fn evidence_is_unbiased_for_weighted_features() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn evidence_is_unbiased_for_weighted_features_with_missing_values() {
     evidence_is_unbiased_with_weights(&missing_values::wide_table());
     evidence_is_unbiased_with_weights(&categories::wide_table());

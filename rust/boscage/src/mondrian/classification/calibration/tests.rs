@@ -127,6 +127,7 @@ fn no_other_pair_is_better_and_the_noise_is_found() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_numbers_stay_within_bounds() {
     assert_eq!(best(&[], 3), CalibrationLink::NONE);
     // With no other class that is likely.
