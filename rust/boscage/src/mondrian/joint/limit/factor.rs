@@ -39,6 +39,33 @@ impl LimitFactor {
         self.factor.solve(values, n_columns, run)
     }
 
+    /// The rows' weights for `L` values of each, without a row if it is given: it weighs nothing.
+    ///
+    /// With the weights `a = B y` of all rows, those without row `i` are `a - B_i a_i / B_ii`, where `B_i` is a column of `B`.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn weights_without<const L: usize>(
+        &self,
+        values: &[[f64; L]],
+        left_out: Option<usize>,
+        run: &Run<'_>,
+    ) -> Result<Vec<[f64; L]>> {
+        let solved = self.weights(values.as_flattened(), L, run)?;
+        let mut weights = solved.as_chunks().0.to_vec();
+        if let Some(row) = left_out {
+            let mut unit = vec![0.0; values.len()];
+            unit[row] = 1.0;
+            let column = self.weights(&unit, 1, run)?;
+            let share = weights[row].map(|weight| weight / column[row]);
+            for (weights, entry) in weights.iter_mut().zip(&column) {
+                (0..L).for_each(|lane| weights[lane] -= entry * share[lane]);
+            }
+            weights[row] = [0.0; L];
+        }
+        Ok(weights)
+    }
+
     /// The entries `B_ii` of some rows.
     ///
     /// # Errors

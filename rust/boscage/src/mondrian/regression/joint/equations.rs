@@ -5,7 +5,7 @@ use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::joint::limit::{LimitFunction, LimitRows, LimitSystem, LogisticCovariance};
+use crate::mondrian::joint::limit::{LimitFactor, LimitFunction, LimitRows, LimitSystem, LogisticCovariance};
 use crate::mondrian::joint::{LeftOutPlace, System, Trees};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
@@ -17,6 +17,9 @@ use crate::mondrian::tree::arena::NodeId;
 /// The smallest noise as a share of `gamma_1`: with less, rows that coincide get weights that cancel to the
 /// last bit.
 const LEAST_NOISE: f64 = 1e-9;
+
+/// The share of the targets' norm that may remain unexplained when weights of trees are found that predict.
+const TOLERANCE: f64 = 1e-10;
 
 /// The model of some trees with its hyperparameters, of targets whose mean is 0.
 pub(crate) struct Joint<'a> {
@@ -120,6 +123,14 @@ impl Limit {
 
     /// # Errors
     /// An interrupt.
+    fn factor(&self, weights: Option<&[f64]>, hyper: &Hyperparameters, run: &Run<'_>) -> Result<LimitFactor> {
+        let covariance = self.covariance(hyper);
+        let covariances = |row: usize, entries: &mut [f64]| self.rows.covariances(row, &covariance, entries);
+        LimitFactor::new(self.rows.n_rows(), covariances, (noise_of(hyper), weights), run)
+    }
+
+    /// # Errors
+    /// An interrupt.
     pub(crate) fn system<'a>(
         &self,
         weights: Option<&[f64]>,
@@ -170,15 +181,16 @@ impl Kernel {
     ) -> Result<Equations<'a>> {
         Ok(match self {
             Self::Trees(trees) => Equations::Trees(Joint::new(trees, weights, *hyper, run)?),
-            Self::Limit(limit) => Equations::Limit(limit.system(weights, hyper, run)?),
+            Self::Limit(limit) => Equations::Limit(limit.factor(weights, hyper, run)?),
         })
     }
 }
 
-/// The equations that are solved.
+/// The equations that are solved: those of trees by conjugate gradients, those of the limit by a factor. The factor takes less
+/// time than the hundreds of products that weights as exact would, and then any row can be left out.
 pub(in crate::mondrian::regression) enum Equations<'a> {
     Trees(Joint<'a>),
-    Limit(LimitSystem<'a>),
+    Limit(LimitFactor),
 }
 
 impl Equations<'_> {
@@ -190,19 +202,19 @@ impl Equations<'_> {
         }
     }
 
-    /// Each share of the rows' weights, in `L` problems, out of which other rows are left.
+    /// Each share of the rows' weights for `L` targets of each, without the row at a place if it is given.
     ///
     /// # Errors
     /// An interrupt.
     pub(super) fn weights<const L: usize>(
         &self,
         targets: &[[f64; L]],
-        left_out: impl Fn(usize, usize) -> bool,
-        tolerance: f64,
+        left_out: Option<usize>,
+        run: &Run<'_>,
     ) -> Result<Vec<[f64; L]>> {
         match self {
-            Self::Trees(joint) => joint.weights(targets, left_out, tolerance),
-            Self::Limit(system) => system.weights(targets, left_out, tolerance),
+            Self::Trees(joint) => joint.weights(targets, |place, _| Some(place) == left_out, TOLERANCE),
+            Self::Limit(factor) => factor.weights_without(targets, left_out, run),
         }
     }
 }

@@ -15,8 +15,6 @@ use crate::mondrian::regression::trend::posterior::{Coefficients, Given, Linear,
 use crate::mondrian::regression::trend::start_line::StartLine;
 use crate::mondrian::regression::trend::{Columns, Design, Residuals, dot};
 
-/// The share of the targets' norm that may remain unexplained when weights are found that predict.
-const TOLERANCE: f64 = 1e-10;
 /// Right-hand sides that are solved for at once.
 const LANES: usize = 8;
 
@@ -92,14 +90,14 @@ impl JointWeights {
         left_out: Option<RowId>,
         run: &Run<'_>,
     ) -> Result<Solution> {
-        let without = |place: usize, _| Some(self.order[place]) == left_out;
+        let left_out = left_out.and_then(|row| self.order.iter().position(|&own| own == row));
         let (weights, trend) = match &self.line {
             None => {
                 let targets: Vec<[f64; 1]> = self.targets.iter().map(|&y| [model.target(y)]).collect();
-                (equations.weights(&targets, without, TOLERANCE)?, None)
+                (equations.weights(&targets, left_out, run)?, None)
             }
             Some(line) => {
-                let (weights, trend) = solve_with_trend(equations, model, line, given, without)?;
+                let (weights, trend) = solve_with_trend((equations, left_out), model, line, given, run)?;
                 (weights, Some(trend))
             }
         };
@@ -128,11 +126,11 @@ struct Trend {
 
 /// Each share of the weights of what a trend leaves of the targets, and the trend.
 fn solve_with_trend(
-    equations: &Equations<'_>,
+    (equations, left_out): (&Equations<'_>, Option<usize>),
     model: &Standard,
     (design, line): &(Design, StartLine),
     given: Given,
-    without: impl Fn(usize, usize) -> bool + Copy,
+    run: &Run<'_>,
 ) -> Result<(Vec<[f64; 1]>, Trend)> {
     let (n, width) = (design.order.len(), design.columns.len());
     // Targets are solved for beside the columns: they come first.
@@ -146,9 +144,9 @@ fn solve_with_trend(
     let mut solved: Vec<Vec<f64>> = Vec::with_capacity(sides.len());
     for some in sides.chunks(LANES) {
         solved.extend(match some.len() {
-            1 | 2 => weights_of::<2>(equations, some, without)?,
-            3 | 4 => weights_of::<4>(equations, some, without)?,
-            _ => weights_of::<LANES>(equations, some, without)?,
+            1 | 2 => weights_of::<2>(equations, some, left_out, run)?,
+            3 | 4 => weights_of::<4>(equations, some, left_out, run)?,
+            _ => weights_of::<LANES>(equations, some, left_out, run)?,
         });
     }
     let n_shares = equations.n_shares() as f64;
@@ -227,9 +225,10 @@ impl TreeSums {
 fn weights_of<const L: usize>(
     equations: &Equations<'_>,
     sides: &[Vec<f64>],
-    without: impl Fn(usize, usize) -> bool,
+    left_out: Option<usize>,
+    run: &Run<'_>,
 ) -> Result<Vec<Vec<f64>>> {
-    let found = equations.weights(&in_lanes::<L>(sides, sides[0].len()), without, TOLERANCE)?;
+    let found = equations.weights(&in_lanes::<L>(sides, sides[0].len()), left_out, run)?;
     Ok((0..sides.len()).map(|lane| found.iter().map(|found| found[lane]).collect()).collect())
 }
 
