@@ -349,6 +349,27 @@ def test_a_value_that_cannot_be_read_is_named(
             ["--feature-range", "5", "1"],
             "--feature-range: found 5 1, expected LOW and HIGH, with LOW at most HIGH",
         ),
+        (
+            ["--task", "regression", "--posterior", "exact", "--joint-kernel", "limit"],
+            "--joint-kernel limit needs --posterior joint (found 'exact'); leave it at 'auto'",
+        ),
+        (
+            ["--task", "regression", "--posterior", "exact", "--trend", "linear"],
+            "--trend linear needs --posterior joint, which fits the trees and a linear part",
+        ),
+        (
+            ["--task", "regression", "--posterior", "fast", "--hyperparameters", "ml"],
+            "--posterior fast takes each node's own mean and variance, and does not use "
+            "--hyperparameters ml: leave it at 'loo', or choose --posterior exact",
+        ),
+        (
+            ["--model", "bart", "--sparse", "1e300"],
+            "--sparse, the concentration of split probabilities, must be from 1e-100 to 1e100",
+        ),
+        (
+            ["--memory-limit", "1GB", "--calibration", "loo"],
+            "--calibration loo: with --memory-limit only --calibration none is offered",
+        ),
     ],
 )
 def test_an_option_is_to_blame_and_not_the_rows(
@@ -358,6 +379,37 @@ def test_an_option_is_to_blame_and_not_the_rows(
     files = set(os.listdir())
     assert fails(capsys, "fit", "t.csv", "-t", "y", "-o", "m", *options).startswith(expected)
     assert set(os.listdir()) == files
+
+
+@pytest.mark.parametrize("how", [[], ["--memory-limit", "1GB"], ["--model", "bayes-tree"]])
+def test_numbers_that_are_not_whole_are_no_classes(
+    folder: Path, how: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.csv").write_text("a,y\n" + "".join(f"{i},{i / 2}\n" for i in range(9)))
+    said = fails(capsys, "fit", "t.csv", "-t", "y", "--task", "classification", "-o", "m", *how)
+    assert said == (
+        "t.csv: row 2, column 'y': found 0.5, expected a class: a word or a whole number "
+        "(--task regression takes any number)"
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that cannot be read")
+def test_a_table_that_cannot_be_read_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = fails(capsys, "fit", "/proc/self/mem", "-t", "y", "-o", "m")
+    assert said == "/proc/self/mem: Input/output error"
+
+
+def test_a_forest_without_rows_is_called_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.csv").write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(9)))
+    run("fit", "t.csv", "-t", "y", "-o", "m", "--memory-limit", "1GB")
+    said = fails(capsys, "update", "m", "t.csv", "-t", "y")
+    assert said.startswith("m: a MondrianForestClassifier without rows cannot add rows")
+    run("info", "m")
+    assert "MondrianForestClassifier without rows" in capsys.readouterr().out
 
 
 def test_an_empty_name_of_an_output_is_refused(

@@ -41,12 +41,15 @@ def modules(folder: Path, suffix: str, index: str, between: str) -> dict[str, Pa
 
 
 def graph(files: dict[str, Path], between: str, used: Callable[[str], Iterator[str]]) -> Graph:
-    """Which modules each module uses. A name inside a module stands for the module."""
+    """Which modules each module uses. A name inside a module stands for the module.
+
+    Names that begin with the separator are counted from the module itself.
+    """
     found: Graph = {}
     for module, file in files.items():
         own = found.setdefault(PAIRS.get(module, module), set())
         for name in used(file.read_text(encoding="utf-8")):
-            parts = name.split(between)
+            parts = (module + name if name.startswith(between) else name).split(between)
             while parts and between.join(parts) not in files:
                 parts.pop()
             other = between.join(parts)
@@ -89,7 +92,12 @@ def of_rust(text: str) -> Iterator[str]:
 
     for use in re.findall(r"\buse crate::([^;]*);", code):
         yield from paths(use, "")
-    yield from re.findall(r"\bcrate::([\w:]*\w)", re.sub(r"\buse [^;]*;", "", code))
+    rest = re.sub(r"\buse [^;]*;", "", code)
+    yield from re.findall(r"\bcrate::([\w:]*\w)", rest)
+    # What a room's own file takes from the others; what it passes on by `pub use`, it does not use.
+    if others := "|".join(re.findall(r"\bmod (\w+);", code)):
+        yield from (f"::{name}" for name in re.findall(rf"(?m)^use ({others})\b", code))
+        yield from (f"::{name}" for name in re.findall(rf"(?<![\w:])({others})::", rest))
 
 
 def crate() -> Graph:

@@ -4,8 +4,9 @@ Bit for bit, but for one: what Mondrian regressors predict is an integral over t
 row may branch off, whose rule of integration may become faster and more exact. Their means and
 standard deviations are compared to the digits to which this integral has always been tested.
 
-The files and their expected results are in `files`. They are never changed or removed;
-`files/make.py` describes how to add new ones.
+The files and their expected results are in `files`. Files are never changed or removed; what they
+give is recorded anew only where a rule that learns from rows has changed on purpose, and digests
+never are. `files/make.py` describes how to add new ones.
 """
 
 from __future__ import annotations

@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -274,7 +272,8 @@ MODELS: dict[str, EstimatorPair] = {
             ),
             _word(
                 "joint_kernel",
-                "joint adds up the forest's trees, or infinitely many (auto: up to 5,000 rows)",
+                "joint adds up the forest's trees, or infinitely many (auto: up to 5,000 rows,"
+                " 10,000 for classes)",
                 *("auto", "trees", "limit"),
             ),
             Option(
@@ -460,25 +459,6 @@ def given(args: argparse.Namespace) -> Parameters:
         if found.get(name) == "none":
             found[name] = None
     return found
-
-
-def in_flags(text: str) -> str:
-    """The estimators' own words, with their parameters named as options."""
-    flags = {name: options[0].flag for name, options in OPTIONS.items() if "_" in name}
-    flags["memory_limit"] = "--memory-limit"
-    return re.sub(rf"\b({'|'.join(flags)})\b", lambda found: flags[found[1]], text)
-
-
-@contextmanager
-def naming_options() -> Iterator[None]:
-    """Turn the refusal of a parameter inside the block into a `UserError` that names its option."""
-    try:
-        yield
-    except ValueError as error:
-        name, _, what = str(error).partition(" ")
-        if name not in OPTIONS:
-            raise
-        raise UserError(f"{OPTIONS[name][0].flag} {in_flags(what)}") from error
 
 
 def check_task(model: str, task: str, found: Parameters, *, weighs: bool) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from boscage._cli.arguments import parser
 from boscage._cli.errors import UserError, WrongUsage
-from boscage._cli.estimators import in_flags
 from boscage._cli.outputs import STDOUT, naming
+from boscage._cli.wording import in_flags
 
 #: Exit codes: for wrong usage or input as of argparse, for Ctrl-C as of a shell.
 MISTAKE, INTERRUPTED = 2, 130

@@ -34,10 +34,16 @@ def load_online(path: str, n_jobs: int | None, command: str) -> Model:
     model = load(path, n_jobs)
     if not hasattr(model, "partial_fit"):
         raise UserError(
-            f"{path}: a {type(model).__name__} cannot {command} rows, only a Mondrian forest can:"
-            " fit a new model to the rows that you want"
+            f"{path}: a {kind_of(model)} cannot {command} rows, only a Mondrian forest that keeps"
+            " its rows can: fit a new model to the rows that you want"
         )
     return model
+
+
+def kind_of(model: Model) -> str:
+    """What to call a model."""
+    keeps_no_rows = type(model).__module__.startswith("boscage.disk")
+    return type(model).__name__ + " without rows" * keeps_no_rows
 
 
 def load_with_rows(path: str, n_jobs: int | None) -> Model:

@@ -74,7 +74,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Make errors of writing name the file, as errors of opening do."""
+    """Make errors of reading and writing name the file, as errors of opening do."""
     try:
         yield
     except OSError as error:

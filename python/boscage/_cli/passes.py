@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boscage import disk
 from boscage._cli.errors import UserError
-from boscage._cli.estimators import CLASSIFICATION, OPTIONS, Parameters, in_flags
+from boscage._cli.estimators import CLASSIFICATION, OPTIONS, Parameters
 from boscage._cli.models import Model
-from boscage._cli.notes import Kind
-from boscage._cli.reading import labels
 from boscage._cli.reading.sources import Source
+from boscage._cli.reading.tables import Chunk
+from boscage._cli.wording import in_flags
 from boscage.disk._rows import Block, file_stamps
 
 #: The only values of options, which a forest without rows has anyway.
@@ -45,7 +46,8 @@ def check_options(args: argparse.Namespace, given: Parameters) -> None:
     for name, value in given.items():
         flag = OPTIONS[name][0].flag
         if name in _ONLY and value != _ONLY[name]:
-            raise UserError(f"{flag} {value}: --memory-limit offers {_ONLY[name] or 'none'} alone")
+            only = _ONLY[name] or "none"
+            raise UserError(f"{flag} {value}: with --memory-limit only {flag} {only} is offered")
         if name not in (*_ONLY, *_TAKEN) or (name == "discount" and isinstance(value, str)):
             raise UserError(f"{flag}: not offered with --memory-limit")
 
@@ -79,8 +81,14 @@ def fit(memory_limit: str, task: str, settings: Parameters, rows: TableRows) -> 
 class TableRows:
     """The rows of a table, block by block."""
 
-    def __init__(self, source: Source, features: list[str], target: str, kind: Kind) -> None:
-        self._source, self._target, self._kind = source, target, kind
+    def __init__(
+        self,
+        source: Source,
+        features: list[str],
+        target: str,
+        labels_of: Callable[[Chunk], NDArray[Any]],
+    ) -> None:
+        self._source, self._target, self._labels_of = source, target, labels_of
         self.feature_names = features
         self.n_features = len(features)
         self.n_bytes_to_read = source.n_bytes_to_read
@@ -91,7 +99,7 @@ class TableRows:
             X = np.empty((len(chunk), self.n_features))
             for number, name in enumerate(self.feature_names):
                 X[:, number] = chunk.numbers(name).to_numpy(zero_copy_only=False)
-            yield Block(chunk.rows, X, labels.read(self._kind, chunk, self._target))
+            yield Block(chunk.rows, X, self._labels_of(chunk))
 
     def stamp(self) -> Any:
         """Sizes and times of the files."""

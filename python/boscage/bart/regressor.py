@@ -262,7 +262,8 @@ class BARTRegressor(DistributionalRegressor, Bart):
         if self.sigma is None and self.sigma_estimate is None and np.ptp(target) == 0.0:
             warnings.warn(
                 f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
-                "intervals have hardly any width; pass sigma or sigma_estimate if you know it",
+                "intervals have hardly any width; give sigma=... or sigma_estimate=... if you know "
+                "it",
                 UserWarning,
                 stacklevel=5,
             )

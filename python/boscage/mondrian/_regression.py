@@ -117,7 +117,7 @@ class RegressionForest(MondrianForest):
                 if found != default:
                     raise ValueError(
                         "posterior='fast' takes each node's own mean and variance, and does not "
-                        f"use {name}: leave it at {default!r} (found {found!r}), or choose "
+                        f"use {name}={found!r}: leave it at {default!r}, or choose "
                         "posterior='exact'"
                     )
         return _core.MondrianRegressor(**settings, seed=seed)

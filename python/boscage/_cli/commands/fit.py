@@ -33,6 +33,7 @@ from boscage._cli.reading.categories import Categories, check_named, text_column
 from boscage._cli.reading.sources import STDIN, Source
 from boscage._cli.reading.tables import Chunk
 from boscage._cli.terminal import progress, remark
+from boscage._cli.wording import naming_options
 
 
 @dataclass
@@ -102,11 +103,14 @@ class Plan:
         Parameters of the estimator.
     kind : Kind
         How labels are read.
+    target : str
+        The column that has them.
     """
 
     task: str
     settings: estimators.Parameters
     kind: Kind
+    target: str
 
     @classmethod
     def of(cls, args: argparse.Namespace, given: estimators.Parameters, survey: Survey) -> Plan:
@@ -118,7 +122,14 @@ class Plan:
             remark(f"task: {task} (--task decides otherwise)")
         kind = survey.kind if task == CLASSIFICATION else Kind.NUMBER
         settings = given | {"random_state": args.random_state, "n_jobs": args.n_jobs}
-        return cls(task, settings, kind)
+        return cls(task, settings, kind, args.target)
+
+    def labels_of(self, chunk: Chunk) -> NDArray[Any]:
+        """A chunk's labels; numbers that are classes must be whole."""
+        found = labels.read(self.kind, chunk, self.target)
+        if self.task == CLASSIFICATION and self.kind is Kind.NUMBER:
+            labels.require_whole(chunk, self.target, found)
+        return found
 
 
 def run(args: argparse.Namespace) -> None:
@@ -193,15 +204,15 @@ def _learn_by_chunks(
         else:
             remark("the first rows fix the features' ranges (or give --feature-range)")
     if second is not None and source.can_reread and survey.categories.columns:
-        y = np.concatenate([labels.read(plan.kind, each, args.target) for each in survey.targets])
+        y = np.concatenate([plan.labels_of(each) for each in survey.targets])
         plan.settings["categories"] = survey.categories.tables(y, survey.features)
     model = MODELS[args.model].new(plan.task, plan.settings)
     with progress("training", total) as bar:
         for chunk in chain([first], rest):
-            y = labels.read(plan.kind, chunk, args.target)
+            y = plan.labels_of(chunk)
             X = survey.table(chunk)
             by = args.id_column, args.weight
-            with blaming(chunk.rows), estimators.naming_options():
+            with blaming(chunk.rows), naming_options():
                 columns.learn(model, chunk, X, y, *by, is_all=second is None)
             bar.update(len(chunk))
     survey.n_rows = model.n_rows_
@@ -225,14 +236,14 @@ def _learn_at_once(
             bar.update(len(chunk))
     plan = Plan.of(args, given, survey)
     X = pa.concat_tables([survey.table(chunk) for chunk in held]).combine_chunks()
-    y = np.concatenate([labels.read(plan.kind, chunk, args.target) for chunk in held])
+    y = np.concatenate([plan.labels_of(chunk) for chunk in held])
     model = MODELS[args.model].new(plan.task, plan.settings | {"verbose": 1})
     weights = {}
     if args.weight is not None:
         column = [chunk.weights(args.weight) for chunk in held]
         weights["sample_weight"] = np.concatenate(column)
     del held
-    with blaming(f"{source.name}: rows 1 to {survey.n_rows}"), estimators.naming_options():
+    with blaming(f"{source.name}: rows 1 to {survey.n_rows}"), naming_options():
         model.fit(X, y, **weights)
     return model.set_params(verbose=0), plan
 
@@ -247,7 +258,7 @@ def _learn_in_passes(
     passes.check_table(source, survey.categories.columns)
     _survey_rest(survey, islice(chunks, 1, None), source.n_rows)
     plan = Plan.of(args, given, survey)
-    rows = passes.TableRows(source, survey.features, args.target, plan.kind)
+    rows = passes.TableRows(source, survey.features, args.target, plan.labels_of)
     return passes.fit(args.memory_limit, plan.task, plan.settings, rows), plan
 
 

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
     model = models.load(args.model, args.n_jobs)
     notes = Notes.of(model)
     facts: dict[str, Any] = {
-        "model": type(model).__name__,
+        "model": models.kind_of(model),
         "file_size": os.path.getsize(args.model),
         "rows": getattr(model, "n_rows_", None),
         "sum_of_weights": _sum_of_weights(model),

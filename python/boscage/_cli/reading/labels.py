@@ -50,6 +50,13 @@ def read(kind: Kind, chunk: Chunk, name: str) -> NDArray[Any]:
     return np.asarray(values, dtype=str) if kind is Kind.TEXT else np.asarray(values)
 
 
+def require_whole(chunk: Chunk, name: str, y: NDArray[Any]) -> None:
+    """Refuse a class that is a number, but not a whole one."""
+    if (places := np.flatnonzero(np.isfinite(y) & (y != np.rint(y)))).size:
+        expected = "a class: a word or a whole number (--task regression takes any number)"
+        chunk.refuse(int(places[0]), name, str(y[places[0]]), expected)
+
+
 class KnownLabels:
     """Labels for a fitted model, which refuses a column of numbers where its labels are text.
 

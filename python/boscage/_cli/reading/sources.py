@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from boscage._cli.errors import UserError, refusing
-from boscage._cli.outputs import is_special
+from boscage._cli.outputs import is_special, naming
 from boscage._cli.reading import formats
 from boscage._cli.reading.quotes import Quotes
 from boscage._cli.reading.tables import Chunk
@@ -77,16 +77,17 @@ class Source:
 
     def _look_at_start(self) -> bool:
         """Whether the table is Parquet; refuse what is no table."""
-        if self.can_reread:
-            with open(self.path, "rb") as file:
-                start = file.read(formats.ENOUGH)
-        else:
-            # What was read of a stream is put before the rest.
-            stream: IO[bytes] = sys.stdin.buffer
-            if self.path != STDIN:
-                stream = open(self.path, "rb")  # noqa: SIM115 (read to its end, chunk by chunk)
-            start = stream.read(formats.ENOUGH)
-            self._stream = io.BufferedReader(_Joined(start, stream))
+        with naming(self.name):
+            if self.can_reread:
+                with open(self.path, "rb") as file:
+                    start = file.read(formats.ENOUGH)
+            else:
+                # What was read of a stream is put before the rest.
+                stream: IO[bytes] = sys.stdin.buffer
+                if self.path != STDIN:
+                    stream = open(self.path, "rb")  # noqa: SIM115 (read to its end, chunk by chunk)
+                start = stream.read(formats.ENOUGH)
+                self._stream = io.BufferedReader(_Joined(start, stream))
         self._compression = formats.compression(start)
         if self._compression and not self.can_reread:
             raise UserError(

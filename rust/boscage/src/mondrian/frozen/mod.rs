@@ -5,7 +5,7 @@
 //! less memory where leaves are large, and can be grown from more rows than memory holds:
 //!
 //! 1. A plan of cells (`cells::plan`) is made from counts of rows, block by block of a file.
-//! 2. The cells are grown a group after the other, in the plan's order. One pass over the file finds the rows of a group
+//! 2. The cells are grown group by group, in the plan's order. One pass over the file finds the rows of a group
 //!    ([`CellPlan::rows_of`](crate::CellPlan::rows_of)), from which a share of cells (`cells::share`) grows its subtrees. These are
 //!    written down ([`TreeRecord`](record::TreeRecord)), and the rows are dropped.
 //! 3. A tree is made from its record once its last cell has come ([`Freezer`](freezer::Freezer)).

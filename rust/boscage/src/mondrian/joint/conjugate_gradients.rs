@@ -10,14 +10,14 @@ use crate::mondrian::joint::passes::{Number, add};
 pub(super) const ITERATIONS: usize = 1000;
 
 /// The variance of the noise of the rows' values.
-pub(super) struct Noise {
+pub(super) struct RowNoise {
     /// That of a row of weight 1.
     pub(super) variance: f64,
     /// The square roots of the rows' weights in the common order, unless all are 1.
     pub(super) roots: Option<Vec<f64>>,
 }
 
-impl Noise {
+impl RowNoise {
     pub(super) fn new(variance: f64, weights: Option<&[f64]>) -> Self {
         let roots = weights.map(|weights| weights.iter().map(|weight| weight.sqrt()).collect());
         Self { variance, roots }

@@ -15,7 +15,7 @@
 
 use crate::error::Result;
 use crate::mondrian::joint::conjugate_gradients::{
-    ITERATIONS, Noise, dot, ratio, turn_towards, unless_left_out,
+    ITERATIONS, RowNoise, dot, ratio, turn_towards, unless_left_out,
 };
 
 /// A row that is left out, and the problem in which it is.
@@ -37,7 +37,7 @@ struct Shifted {
     means: Vec<f64>,
 }
 
-impl Noise {
+impl RowNoise {
     /// Predictions of left-out rows in `L` problems, for noise variances from the largest to the smallest, which is that of
     /// `self`. `next` takes each one's number and predictions, until it returns false; `is_left_out` tells which rows are not in
     /// a problem.

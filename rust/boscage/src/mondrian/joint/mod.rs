@@ -37,7 +37,7 @@ use crate::error::Result;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
-use conjugate_gradients::Noise;
+use conjugate_gradients::RowNoise;
 use passes::{Number, Passes, add};
 use row_order::places_in;
 
@@ -86,7 +86,7 @@ impl Trees {
 /// The system of some trees, a clock and a noise.
 pub(crate) struct System<'a> {
     trees: &'a Trees,
-    noise: Noise,
+    noise: RowNoise,
     /// What the clock spends between a node's parent and the node, by tree and the node's number in its passes.
     spans: Vec<Vec<f64>>,
     run: &'a Run<'a>,
@@ -111,7 +111,7 @@ impl<'a> System<'a> {
         run: &'a Run<'a>,
     ) -> Result<Self> {
         let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&clock)))?;
-        Ok(Self { trees, noise: Noise::new(noise_variance, weights), spans, run })
+        Ok(Self { trees, noise: RowNoise::new(noise_variance, weights), spans, run })
     }
 
     pub(crate) fn n_trees(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::ops::{AddAssign, SubAssign};
 
 use crate::data::{RowId, RowTargets, Weight, fetch};
-use crate::mondrian::classification::class_counts::{Class, bit};
+use crate::mondrian::classification::class_counts::bits::{Class, bit};
 use crate::mondrian::tree::arena::NodeId;
 
 /// In `held`: the leaf holds several classes; the other bits are the index of their counts,

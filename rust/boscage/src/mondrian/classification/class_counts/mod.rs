@@ -7,9 +7,10 @@
 //!
 //! *Weights.* A row of weight `w` counts as `w` rows: in a leaf, `c_jk` is the sum of the weights of the rows of class `k`.
 //! So `tab_jk = min(W_jk, 1)` at every node, where `W_jk` is the sum over all rows below the node. Where it is less than 1,
-//! the class has a part of a table. A node's set holds the classes that have a whole table there. A split also keeps the
-//! *parts* of tables, and of customers beyond the first. All sums are exact.
+//! the class has a part of a table. A node's set holds the classes that have a whole table there. A split also keeps
+//! *parts*: the fraction of each `W_jk`, be it of the table or of one more customer. All sums are exact.
 
+mod bits;
 mod leaves;
 mod seat;
 
@@ -19,17 +20,13 @@ use crate::mondrian::cells::statistics::CellStatistics;
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
+use bits::bit;
 use leaves::LeafCounts;
 use seat::Part;
 
+pub(crate) use bits::{Class, WORD, iter_bits};
 pub(crate) use leaves::{Held, tally_weights};
 pub(crate) use seat::Seat;
-
-/// A class's number in its forest, in order of first appearance.
-pub(crate) type Class = u32;
-
-/// Bits in a word.
-pub(crate) const WORD: usize = 64;
 
 /// The classes at every node of one tree: the counts of Algorithm 5.3, which approximate eq. 5.4.
 #[derive(Debug, Clone, Default)]
@@ -371,21 +368,6 @@ impl CellStatistics for ClassCounts {
         self.leaves.set_tables(stub, tables);
         self.widen(self.held(stub).last());
     }
-}
-
-/// The bit of a class in one word of a set.
-fn bit(class: Class, word: usize) -> u64 {
-    if class as usize / WORD == word { 1 << (class as usize % WORD) } else { 0 }
-}
-
-/// The classes of one word of bits, in order.
-pub(crate) fn iter_bits(word: usize, bits: u64) -> impl Iterator<Item = Class> {
-    let mut rest = bits;
-    std::iter::from_fn(move || {
-        let bit = (rest != 0).then(|| rest.trailing_zeros())?;
-        rest &= rest - 1;
-        Some((word * WORD) as Class + bit)
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The tables and customers of a class at a node.
 
 use crate::data::Weight;
-use crate::mondrian::classification::class_counts::Class;
+use crate::mondrian::classification::class_counts::bits::Class;
 
 /// Less than one table of a class or, where it has one, less than one customer more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

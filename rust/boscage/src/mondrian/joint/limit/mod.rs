@@ -22,7 +22,7 @@ use crate::data::{RowId, Rows, Scalar, Table};
 use crate::error::Result;
 use crate::math::vectors::with_vectors;
 use crate::mondrian::joint::LeftOutPlace;
-use crate::mondrian::joint::conjugate_gradients::Noise;
+use crate::mondrian::joint::conjugate_gradients::RowNoise;
 use crate::mondrian::process::domain::Domain;
 use matrix::SymmetricMatrix;
 
@@ -137,7 +137,7 @@ fn add_to_distances<const N: usize>(
 /// The system of some rows and a noise.
 pub(crate) struct LimitSystem<'a> {
     matrix: SymmetricMatrix,
-    noise: Noise,
+    noise: RowNoise,
     run: &'a Run<'a>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> LimitSystem<'a> {
         let matrix = SymmetricMatrix::new(rows.n_rows, covariance.of_itself(), run, |row, before| {
             rows.covariances_before(row, covariance, before);
         })?;
-        Ok(Self { matrix, noise: Noise::new(noise_variance, weights), run })
+        Ok(Self { matrix, noise: RowNoise::new(noise_variance, weights), run })
     }
 
     /// The rows' weights in the common order, as `targets` are, for `L` problems at once: rows that are left out of one weigh

@@ -8,7 +8,7 @@ use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
 use crate::mondrian::regression::hyperparameters::search::{FARTHEST, WORTHWHILE, climb};
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
 use crate::mondrian::regression::joint::Standard;
-use crate::mondrian::regression::joint::equations::{Joint, Kernel, Limit};
+use crate::mondrian::regression::joint::equations::{Joint, Limit, RowCovariance};
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::trend::Design;
 use crate::mondrian::regression::trend::start_line::StartLine;
@@ -66,12 +66,12 @@ impl<S: Scalar> Trial<'_, S> {
         let (hyper, errors) = match self.limit(settings, &all) {
             Some(limit) => {
                 let hyper = self.best_of_limit(&all.at(&self.few_places()), settings, at)?;
-                (hyper, self.errors(&Kernel::Limit(limit), &all, hyper)?)
+                (hyper, self.errors(&RowCovariance::Limit(limit), &all, hyper)?)
             }
             None => {
                 let lifetime = self.forest.settings.lifetime;
                 let trees = |n: usize| {
-                    Ok(Kernel::Trees(Trees::new(&self.trees[..n], &self.order, lifetime, self.run)?))
+                    Ok(RowCovariance::Trees(Trees::new(&self.trees[..n], &self.order, lifetime, self.run)?))
                 };
                 let hyper = self.best_of_trees(&trees(self.trees.len().min(FEW_TREES))?, &all, at)?;
                 (hyper, self.errors(&trees(self.trees.len())?, &all, hyper)?)
@@ -84,7 +84,7 @@ impl<S: Scalar> Trial<'_, S> {
     /// The hyperparameters under which the squared error is least.
     fn best_of_trees(
         &self,
-        trees: &Kernel,
+        trees: &RowCovariance,
         of: &Observations,
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<Hyperparameters> {
@@ -207,7 +207,7 @@ impl<S: Scalar> Trial<'_, S> {
     }
 
     /// The error for every chosen row, the parts of them being left out side by side.
-    fn errors(&self, kernel: &Kernel, of: &Observations, hyper: Hyperparameters) -> Result<Vec<f64>> {
+    fn errors(&self, kernel: &RowCovariance, of: &Observations, hyper: Hyperparameters) -> Result<Vec<f64>> {
         match self.chosen.n_parts {
             1 => self.errors_in::<1>(kernel, of, hyper),
             2 => self.errors_in::<2>(kernel, of, hyper),
@@ -218,7 +218,7 @@ impl<S: Scalar> Trial<'_, S> {
 
     fn errors_in<const L: usize>(
         &self,
-        kernel: &Kernel,
+        kernel: &RowCovariance,
         of: &Observations,
         hyper: Hyperparameters,
     ) -> Result<Vec<f64>> {
@@ -227,7 +227,7 @@ impl<S: Scalar> Trial<'_, S> {
         let is_left_out = |place: usize, part: usize| self.is_left_out(of, place, part);
         let weights = of.weights.as_deref();
         let means: Box<dyn Fn(usize, usize) -> f64> = match kernel {
-            Kernel::Trees(trees) => {
+            RowCovariance::Trees(trees) => {
                 let joint = Joint::new(trees, weights, hyper, self.run)?;
                 let sums = trees.sums(&joint.weights(&targets, is_left_out, TOLERANCE)?, self.run)?;
                 Box::new(move |_, row| {
@@ -239,7 +239,7 @@ impl<S: Scalar> Trial<'_, S> {
                     (0..sums.len()).map(of_tree).sum()
                 })
             }
-            Kernel::Limit(limit) => {
+            RowCovariance::Limit(limit) => {
                 let system = limit.system(weights, &hyper, self.run)?;
                 let means = system.means(&system.weights(&targets, is_left_out, TOLERANCE)?)?;
                 Box::new(move |place, row| means[place][row % n_parts])

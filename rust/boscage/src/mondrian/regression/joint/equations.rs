@@ -165,12 +165,12 @@ impl Limit {
 }
 
 /// The covariance, but for its hyperparameters.
-pub(crate) enum Kernel {
+pub(crate) enum RowCovariance {
     Trees(Trees),
     Limit(Limit),
 }
 
-impl Kernel {
+impl RowCovariance {
     /// # Errors
     /// An interrupt.
     pub(super) fn equations<'a>(

@@ -7,7 +7,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::Trees;
 use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
-use crate::mondrian::regression::joint::equations::{Equations, Kernel, Limit};
+use crate::mondrian::regression::joint::equations::{Equations, Limit, RowCovariance};
 use crate::mondrian::regression::joint::{Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::RegressionSettings;
@@ -20,7 +20,7 @@ const LANES: usize = 8;
 
 /// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
-    kernel: Kernel,
+    kernel: RowCovariance,
     order: Vec<RowId>,
     targets: Vec<f64>,
     weights: Option<Vec<f64>>,
@@ -39,8 +39,8 @@ impl JointWeights {
     ) -> Result<Self> {
         let order = common_order(forest, storage);
         let kernel = match Limit::of(settings, forest, storage, &order) {
-            Some(limit) => Kernel::Limit(limit),
-            None => Kernel::Trees(Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?),
+            Some(limit) => RowCovariance::Limit(limit),
+            None => RowCovariance::Trees(Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?),
         };
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
         let weights = forest.row_targets().weights_of(&order);
@@ -103,12 +103,12 @@ impl JointWeights {
         };
         let of_columns = trend.as_ref().map_or(&[][..], |trend| &trend.of_columns);
         let mean = match &self.kernel {
-            Kernel::Trees(trees) => {
+            RowCovariance::Trees(trees) => {
                 Mean::Trees(TreeSums::new(trees, &self.order, (&weights, of_columns), run)?)
             }
-            Kernel::Limit(limit) => Mean::Limit(limit.function(&model.hyper, &weights, of_columns)),
+            RowCovariance::Limit(limit) => Mean::Limit(limit.function(&model.hyper, &weights, of_columns)),
         };
-        let linear = trend.map(|Trend { columns, pivot, posterior, .. }| {
+        let linear = trend.map(|TrendSolution { columns, pivot, posterior, .. }| {
             Linear::new(columns, &pivot, posterior, model.unit)
         });
         Ok(Solution { mean, linear })
@@ -116,7 +116,7 @@ impl JointWeights {
 }
 
 /// A trend in the model's units.
-struct Trend {
+struct TrendSolution {
     columns: Columns,
     pivot: Vec<f64>,
     posterior: Coefficients,
@@ -131,7 +131,7 @@ fn solve_with_trend(
     (design, line): &(Design, StartLine),
     given: Given,
     run: &Run<'_>,
-) -> Result<(Vec<[f64; 1]>, Trend)> {
+) -> Result<(Vec<[f64; 1]>, TrendSolution)> {
     let (n, width) = (design.order.len(), design.columns.len());
     // Targets are solved for beside the columns: they come first.
     let mut sides = vec![vec![0.0; n]; 1 + width];
@@ -169,7 +169,7 @@ fn solve_with_trend(
         [solved[0][place] - of_columns.map(|(b, solved)| b * solved[place]).sum::<f64>()]
     };
     let weights = (0..n).map(weight).collect();
-    Ok((weights, Trend { columns: design.columns.clone(), pivot, posterior, of_columns }))
+    Ok((weights, TrendSolution { columns: design.columns.clone(), pivot, posterior, of_columns }))
 }
 
 /// Each tree's share of the rows' weights, and their sums by tree and node.
