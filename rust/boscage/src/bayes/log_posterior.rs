@@ -22,11 +22,11 @@ struct SharedWalk<'a, L: ConjugateLeaf> {
     rows: Vec<u32>,
     /// Log posterior so far, by tree.
     sums: Vec<f64>,
-    waiting: Vec<Part>,
+    waiting: Vec<RowSet>,
 }
 
 /// A set of rows, and the trees that split it by the same cut.
-struct Part {
+struct RowSet {
     rows: Range<usize>,
     depth: u32,
     /// Features that vary among the rows.
@@ -80,14 +80,14 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
                 let rank = self.target.table.column(split.rule.feature).last_rank_below(split.rule.threshold);
                 let cut = RankCut { feature: split.rule.feature, rank };
                 let (rows, varying) = (rows.clone(), Arc::clone(&varying));
-                self.waiting.push(Part { rows, depth, varying, cut, same: Vec::new() });
+                self.waiting.push(RowSet { rows, depth, varying, cut, same: Vec::new() });
             }
             self.waiting[place].same.push((tree, at));
         }
     }
 
     /// Splits rows in place, adds the term of the cut, and continues with both sides.
-    fn part(&mut self, Part { rows, depth, varying, cut, same }: Part) {
+    fn part(&mut self, RowSet { rows, depth, varying, cut, same }: RowSet) {
         let column = self.target.table.column(cut.feature);
         let span = column.span(self.rows[rows.clone()].iter().map(|&row| column.rank(row)));
         let (mut below, mut above) = (0, u32::MAX);

@@ -2,14 +2,14 @@
 
 /// Nodes and weights of a rule.
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
+pub(super) struct QuadratureRule {
     /// The nodes `t`, and `1 - t` without its rounding.
     pub(super) nodes: Vec<f64>,
     pub(super) complements: Vec<f64>,
     pub(super) weights: Vec<f64>,
 }
 
-impl Rule {
+impl QuadratureRule {
     /// The smallest rule that is exact for polynomials of some degree.
     pub(super) fn exact_to(degree: usize) -> Self {
         let n = degree / 2 + 1;
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn powers_are_integrated_exactly() {
         for degree in [0, 1, 2, 3, 8, 15, 40, 101] {
-            let rule = Rule::exact_to(degree);
+            let rule = QuadratureRule::exact_to(degree);
             for power in 0..=degree {
                 let found: f64 =
                     rule.nodes.iter().zip(&rule.weights).map(|(t, w)| w * t.powi(power as i32)).sum();

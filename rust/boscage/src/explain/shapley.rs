@@ -1,14 +1,14 @@
 //! Shapley values of a sum of trees.
 
 use crate::explain::covered_tree::{CoveredTree, LEAF, NONE};
-use crate::explain::quadrature::Rule;
+use crate::explain::quadrature::QuadratureRule;
 
 /// Computes Shapley values of trees; the rule of integration is that of the tree with the longest path.
 #[derive(Debug, Clone)]
 pub(crate) struct Explainer {
-    rule: Rule,
+    rule: QuadratureRule,
     /// For a cell of a row's own, whose conditions may be on all features.
-    rule_of_cells: Option<Rule>,
+    rule_of_cells: Option<QuadratureRule>,
 }
 
 /// Memory for the passes over a tree.
@@ -35,12 +35,12 @@ pub(crate) struct OwnCell<'a> {
 impl Explainer {
     pub(crate) fn new<'a>(trees: impl Iterator<Item = &'a CoveredTree>) -> Self {
         let most = trees.map(|tree| tree.n_on_path).max().unwrap_or(0);
-        Self { rule: Rule::exact_to(most.saturating_sub(1)), rule_of_cells: None }
+        Self { rule: QuadratureRule::exact_to(most.saturating_sub(1)), rule_of_cells: None }
     }
 
     /// For rows that may have cells of their own.
     pub(crate) fn with_cells(self, n_features: usize) -> Self {
-        Self { rule_of_cells: Some(Rule::exact_to(n_features.saturating_sub(1))), ..self }
+        Self { rule_of_cells: Some(QuadratureRule::exact_to(n_features.saturating_sub(1))), ..self }
     }
 
     /// Adds the Shapley values of a tree's prediction for a row to `phi`, feature by feature and output by output.
@@ -131,7 +131,7 @@ impl Explainer {
     /// The weight of the rule times `(o - z) / (t o + (1 - t) z)`, less the same at the edge before, whose conditions the
     /// row meets.
     fn change_of(&self, meets: bool, kept: f64, before: f64, change: &mut [f64]) {
-        let Rule { nodes, complements, weights } = &self.rule;
+        let QuadratureRule { nodes, complements, weights } = &self.rule;
         for (k, change) in change.iter_mut().enumerate() {
             let (t, s) = (nodes[k], complements[k]);
             let at = |z: f64| (1.0 - z) / (t + s * z);

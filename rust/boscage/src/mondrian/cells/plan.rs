@@ -4,7 +4,7 @@ use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::counts::CellCount;
-use crate::mondrian::cells::top::{Below, Step, Top};
+use crate::mondrian::cells::top::{Below, Top, TopStep};
 use crate::mondrian::forest::digest::{Hash, hash_split};
 use crate::mondrian::forest::row_index::MAX_ROWS;
 use crate::mondrian::forest::settings::MondrianSettings;
@@ -67,7 +67,7 @@ impl CellPlan {
     /// Settings out of range, or those of a share of trees.
     pub fn new(settings: MondrianSettings, domain: Domain, extent: RowExtent) -> Result<Self> {
         let n_trees = settings.n_estimators;
-        let steps = vec![vec![Step::Cell as u8]; n_trees];
+        let steps = vec![vec![TopStep::Cell as u8]; n_trees];
         Self::of_steps(settings, domain, extent, &steps, vec![0; n_trees])
     }
 
@@ -90,7 +90,7 @@ impl CellPlan {
         let tops: Result<Vec<Top>> = (0..)
             .zip(steps)
             .map(|(tree, bytes)| {
-                let steps: Result<Vec<Step>> = bytes.iter().map(|&byte| Step::of_byte(byte)).collect();
+                let steps: Result<Vec<TopStep>> = bytes.iter().map(|&byte| TopStep::of_byte(byte)).collect();
                 Top::new(&steps?, &mut cell, plan.key(tree), plan.settings.lifetime)
             })
             .collect();
@@ -198,7 +198,7 @@ impl CellPlan {
                 steps.into_iter().map(|step| step as u8).collect()
             })
             .collect();
-        let n_cells = steps.iter().flatten().filter(|&&step| step == Step::Cell as u8).count();
+        let n_cells = steps.iter().flatten().filter(|&&step| step == TopStep::Cell as u8).count();
         self.with(&steps, vec![0; n_cells])
     }
 

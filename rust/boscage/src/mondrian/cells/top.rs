@@ -11,7 +11,7 @@ use crate::random::keyed::Key;
 /// from the tree's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Step {
+pub(crate) enum TopStep {
     /// It is not cut by the top.
     Cell,
     /// It is cut, and there are rows on both sides.
@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Right,
 }
 
-impl Step {
+impl TopStep {
     const ALL: [Self; 4] = [Self::Cell, Self::Split, Self::Left, Self::Right];
 
     pub(super) fn of_byte(byte: u8) -> Result<Self> {
@@ -47,7 +47,7 @@ pub(super) fn wrong(found: String) -> Error {
 /// A cell of a top, or a cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TopNode {
-    pub(super) step: Step,
+    pub(super) step: TopStep,
     /// Of all but cells.
     cut: Option<Cut>,
     /// The number of the split or skipped cut above, and the side of it; none at the root.
@@ -102,7 +102,7 @@ impl Top {
     ///
     /// # Errors
     /// Steps that are no tree, or that cut where there is no cut before `lifetime`.
-    pub(super) fn new(steps: &[Step], cell: &mut Cell<'_>, key: Key, lifetime: f64) -> Result<Self> {
+    pub(super) fn new(steps: &[TopStep], cell: &mut Cell<'_>, key: Key, lifetime: f64) -> Result<Self> {
         cell.place(key, &[]);
         let nodes = Vec::with_capacity(steps.len());
         let mut top = Self { nodes, n_cells: 0, entry: Route::Cell(0), splits: Vec::new() };
@@ -117,18 +117,18 @@ impl Top {
             if let Some((parent, right)) = above {
                 cell.descend(right);
                 let parent: &mut TopNode = &mut top.nodes[parent as usize];
-                if right && parent.step == Step::Split {
+                if right && parent.step == TopStep::Split {
                     parent.right = number;
                 }
             }
-            let cut = if step == Step::Cell { None } else { cell.next_cut(lifetime) };
-            if step != Step::Cell && cut.is_none() {
+            let cut = if step == TopStep::Cell { None } else { cell.next_cut(lifetime) };
+            if step != TopStep::Cell && cut.is_none() {
                 return Err(wrong("a cut that does not come before the lifetime".into()));
             }
             let sides = step.sides().iter().rev();
             waiting.extend(sides.map(|&right| (Some((number, right)), cell.depth())));
             top.nodes.push(TopNode { step, cut, above, right: 0, cell: top.n_cells as u32 });
-            top.n_cells += usize::from(step == Step::Cell);
+            top.n_cells += usize::from(step == TopStep::Cell);
         }
         if waiting.is_empty() {
             Ok(top.with_routes())
@@ -137,7 +137,7 @@ impl Top {
         }
     }
 
-    pub(crate) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = TopStep> + '_ {
         self.nodes.iter().map(|node| node.step)
     }
 
@@ -187,7 +187,7 @@ impl Top {
 
     /// The cuts above every cell and their sides, from the last cut up to the root's.
     pub(super) fn paths(&self) -> Vec<Vec<(Cut, bool)>> {
-        let cells = self.nodes.iter().filter(|node| node.step == Step::Cell);
+        let cells = self.nodes.iter().filter(|node| node.step == TopStep::Cell);
         cells
             .map(|cell| {
                 let above =
@@ -205,10 +205,10 @@ impl Top {
             // Children come later in preorder.
             let value = |at: usize| values[at].expect("the values of children are known");
             values[at] = Some(match node.step {
-                Step::Cell => cells[node.cell as usize],
-                Step::Split => join(node.cut(), Below::Both([value(at + 1), value(node.right as usize)])),
-                Step::Left => join(node.cut(), Below::One(value(at + 1), false)),
-                Step::Right => join(node.cut(), Below::One(value(at + 1), true)),
+                TopStep::Cell => cells[node.cell as usize],
+                TopStep::Split => join(node.cut(), Below::Both([value(at + 1), value(node.right as usize)])),
+                TopStep::Left => join(node.cut(), Below::One(value(at + 1), false)),
+                TopStep::Right => join(node.cut(), Below::One(value(at + 1), true)),
             });
         }
         values[0].expect("a top has a root")
@@ -220,10 +220,10 @@ impl Top {
         &self,
         counts: &[CellCount],
         is_cell: impl Fn(&CellCount) -> bool,
-    ) -> (Vec<Step>, Vec<CellCount>) {
+    ) -> (Vec<TopStep>, Vec<CellCount>) {
         let mut sums = vec![CellCount::NONE; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate().rev() {
-            if node.step == Step::Cell {
+            if node.step == TopStep::Cell {
                 sums[at] = counts[node.cell as usize];
             }
             if let Some((parent, _)) = node.above {
@@ -235,16 +235,16 @@ impl Top {
             let node = &self.nodes[at];
             let mut step = node.step;
             let sides = (at + 1, node.right as usize);
-            if step == Step::Cell || is_cell(&sums[at]) {
-                step = Step::Cell;
+            if step == TopStep::Cell || is_cell(&sums[at]) {
+                step = TopStep::Cell;
                 cells.push(sums[at]);
-            } else if step == Step::Split && sums[sides.0].n_rows == 0 {
-                step = Step::Right;
+            } else if step == TopStep::Split && sums[sides.0].n_rows == 0 {
+                step = TopStep::Right;
                 waiting.push(sides.1);
-            } else if step == Step::Split && sums[sides.1].n_rows == 0 {
-                step = Step::Left;
+            } else if step == TopStep::Split && sums[sides.1].n_rows == 0 {
+                step = TopStep::Left;
                 waiting.push(sides.0);
-            } else if step == Step::Split {
+            } else if step == TopStep::Split {
                 waiting.extend([sides.1, sides.0]);
             } else {
                 waiting.push(sides.0);
@@ -261,11 +261,11 @@ impl Top {
         is_cut: impl Fn(usize) -> bool,
         depth: usize,
         (cell, key, lifetime): (&mut Cell<'_>, Key, f64),
-    ) -> Vec<Step> {
+    ) -> Vec<TopStep> {
         let paths = self.paths();
         let mut steps = Vec::new();
         for node in &self.nodes {
-            if node.step != Step::Cell || !is_cut(node.cell as usize) {
+            if node.step != TopStep::Cell || !is_cut(node.cell as usize) {
                 steps.push(node.step);
                 continue;
             }
@@ -277,10 +277,10 @@ impl Top {
                     cell.descend(right);
                 }
                 if cell.depth() < depth && cell.next_cut(lifetime).is_some() {
-                    steps.push(Step::Split);
+                    steps.push(TopStep::Split);
                     waiting.extend([(cell.depth(), Some(true)), (cell.depth(), Some(false))]);
                 } else {
-                    steps.push(Step::Cell);
+                    steps.push(TopStep::Cell);
                 }
             }
         }

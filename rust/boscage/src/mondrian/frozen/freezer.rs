@@ -5,7 +5,7 @@ use crate::data::Table;
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::CellShare;
-use crate::mondrian::cells::top::Step as TopStep;
+use crate::mondrian::cells::top::TopStep;
 use crate::mondrian::forest::storage::{AnyStorage, with_storage};
 use crate::mondrian::frozen::forest::{FrozenForest, bytes_of_trees, check_realised};
 use crate::mondrian::frozen::posterior::FrozenPosterior;

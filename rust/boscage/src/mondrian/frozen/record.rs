@@ -3,7 +3,7 @@
 use crate::data::{Scalar, Table};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::summary::Words;
-use crate::mondrian::cells::top::Step as TopStep;
+use crate::mondrian::cells::top::TopStep;
 use crate::mondrian::forest::row_index::MAX_ROWS;
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::frozen::posterior::FrozenPosterior;

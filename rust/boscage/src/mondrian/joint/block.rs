@@ -35,7 +35,7 @@ const STEPS: usize = 1000;
 const HEAVY: f64 = 10.0;
 
 /// The block's vectors at some rows, which follow each other: `width` numbers for each row.
-struct Part {
+struct Vectors {
     width: usize,
     solution: Vec<f64>,
     residual: Vec<f64>,
@@ -90,15 +90,15 @@ impl System<'_> {
         n_columns: usize,
         columns: &Range<usize>,
         tolerance: f64,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Vec<Vectors>> {
         let width = columns.len().next_multiple_of(LANES);
         let spans = self.spans.iter().map(|spans| spans.iter().map(|&span| T::nearest(span)).collect());
         let spans: Vec<Vec<T>> = spans.collect();
         let further = self.further_columns(&spans[0]);
         let rows = values.chunks(ROWS * n_columns).zip(further.chunks(ROWS));
-        let mut parts: Vec<Part> =
-            rows.map(|(rows, further)| Part::new(rows, n_columns, columns, further)).collect();
-        self.on_parts(&mut parts, Part::multiply_residuals)?;
+        let mut parts: Vec<Vectors> =
+            rows.map(|(rows, further)| Vectors::new(rows, n_columns, columns, further)).collect();
+        self.on_parts(&mut parts, Vectors::multiply_residuals)?;
         let [mut rest, inverse] = total(&parts, width).factor();
         self.on_parts(&mut parts, |part| part.turn(&inverse, &Tiles::zero(width)))?;
         let enough: Vec<f64> = (0..columns.len()).map(|j| tolerance * rest.length(j)).collect();
@@ -109,7 +109,7 @@ impl System<'_> {
             for first in (0..width).step_by(LANES) {
                 self.find_images(&spans, &mut parts, first)?;
             }
-            self.on_parts(&mut parts, Part::multiply_images)?;
+            self.on_parts(&mut parts, Vectors::multiply_images)?;
             let [_, root] = total(&parts, width).factor();
             let step = root.times(&root.transposed());
             let (forward, back) = (step.times(&rest), step.negative());
@@ -134,7 +134,7 @@ impl System<'_> {
         columns
     }
 
-    fn on_parts(&self, parts: &mut [Part], work: impl Fn(&mut Part) + Sync + Send) -> Result<()> {
+    fn on_parts(&self, parts: &mut [Vectors], work: impl Fn(&mut Vectors) + Sync + Send) -> Result<()> {
         let context = || ();
         try_for_each_mut(self.run.n_threads, parts, context, |(), _, part| {
             work(part);
@@ -143,7 +143,7 @@ impl System<'_> {
     }
 
     /// The images `(K + s^2 I) P` of the directions, of [`LANES`] columns; with weights of the rows, `W^1/2 K W^1/2` for `K`.
-    fn find_images<T: Number>(&self, spans: &[Vec<T>], parts: &mut [Part], first: usize) -> Result<()> {
+    fn find_images<T: Number>(&self, spans: &[Vec<T>], parts: &mut [Vectors], first: usize) -> Result<()> {
         let rows = parts.iter().flat_map(|part| part.direction.chunks_exact(part.width));
         let lanes = |row: &[f64]| std::array::from_fn(|lane| T::nearest(row[first + lane]));
         let mut directions: Vec<[T; LANES]> = rows.map(lanes).collect();
@@ -164,7 +164,7 @@ impl System<'_> {
     }
 }
 
-impl Part {
+impl Vectors {
     /// A part whose solution is 0 so far. Each of its rows has `n_columns` values.
     fn new<T: Number>(
         rows: &[f64],
@@ -214,7 +214,7 @@ impl Part {
 }
 
 /// The sum of the parts' products.
-fn total(parts: &[Part], width: usize) -> Tiles {
+fn total(parts: &[Vectors], width: usize) -> Tiles {
     let mut total = Tiles::zero(width);
     for part in parts {
         total.add(&part.products);

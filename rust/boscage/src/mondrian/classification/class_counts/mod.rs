@@ -22,7 +22,7 @@ use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 use bits::bit;
 use leaves::LeafCounts;
-use seat::Part;
+use seat::SeatFraction;
 
 pub(crate) use bits::{Class, WORD, iter_bits};
 pub(crate) use leaves::{Held, tally_weights};
@@ -37,7 +37,7 @@ pub(crate) struct ClassCounts {
     sets: Vec<u64>,
     leaves: LeafCounts,
     /// Parts at each split, in order of class, as far as there are such splits.
-    parts: Vec<Box<[Part]>>,
+    parts: Vec<Box<[SeatFraction]>>,
 }
 
 /// Refuses forests whose sets of classes, two at each split, have no room in memory: they take as many bits as there are
@@ -97,7 +97,7 @@ impl ClassCounts {
                 .held(node)
                 .each_part(|class, table| visit(class, Seat { table, more: Weight::NONE }));
         }
-        for &Part { class, fraction } in self.parts(node) {
+        for &SeatFraction { class, fraction } in self.parts(node) {
             let part = Weight::of_fraction(fraction);
             let is_table = self.tables(node, class as usize / WORD) & bit(class, class as usize / WORD) == 0;
             let (table, more) = if is_table { (part, Weight::NONE) } else { (Weight::NONE, part) };
@@ -105,7 +105,7 @@ impl ClassCounts {
         }
     }
 
-    fn parts(&self, split: NodeId) -> &[Part] {
+    fn parts(&self, split: NodeId) -> &[SeatFraction] {
         self.parts.get(split.rank()).map_or(&[], |parts| parts)
     }
 
@@ -241,7 +241,7 @@ impl ClassCounts {
                 sets[self.words + word] |= of_class;
             }
             parts.extend(
-                seat.part().map(|part| Part { class, fraction: (part.table + part.more).fraction() }),
+                seat.part().map(|part| SeatFraction { class, fraction: (part.table + part.more).fraction() }),
             );
         }
         if self.parts.len() <= split.rank() && !parts.is_empty() {
@@ -332,7 +332,7 @@ impl Statistics for ClassCounts {
         let parts: usize = self.parts.iter().map(|parts| size_of_val::<[_]>(parts)).sum();
         self.sets.capacity() * size_of::<u64>()
             + self.leaves.bytes()
-            + self.parts.capacity() * size_of::<Box<[Part]>>()
+            + self.parts.capacity() * size_of::<Box<[SeatFraction]>>()
             + parts
     }
 }

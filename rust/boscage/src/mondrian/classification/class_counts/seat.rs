@@ -5,7 +5,7 @@ use crate::mondrian::classification::class_counts::bits::Class;
 
 /// Less than one table of a class or, where it has one, less than one customer more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct SeatFraction {
     pub(super) class: Class,
     /// As [`Weight::fraction`].
     pub(super) fraction: u64,

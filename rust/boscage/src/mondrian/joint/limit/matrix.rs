@@ -13,11 +13,11 @@ const AT_ONCE: usize = 4;
 
 pub(super) struct SymmetricMatrix {
     diagonal: f64,
-    parts: Vec<Part>,
+    parts: Vec<RowBlock>,
 }
 
 /// Some rows, of each the entries before the diagonal.
-struct Part {
+struct RowBlock {
     rows: Range<usize>,
     entries: Vec<f64>,
 }
@@ -45,7 +45,7 @@ impl SymmetricMatrix {
                 fill(row, own);
                 rest = others;
             }
-            Ok(Part { rows, entries })
+            Ok(RowBlock { rows, entries })
         })?;
         Ok(Self { diagonal, parts })
     }
@@ -72,7 +72,7 @@ impl SymmetricMatrix {
     }
 }
 
-impl Part {
+impl RowBlock {
     /// What the entries and their mirror images add to the first rows of a product.
     fn product<const L: usize>(&self, numbers: &[[f64; L]]) -> Vec<[f64; L]> {
         let mut product = vec![[0.0; L]; self.rows.end];

@@ -46,14 +46,14 @@ pub(crate) fn clock_gain(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters) 
     };
     // In one unit, so that no square overflows.
     let unit = unit(hyper);
-    let fine = Part::new(fine_clock, gamma1 / unit, time.after);
+    let fine = ClockPart::new(fine_clock, gamma1 / unit, time.after);
     let fine_start = fine_clock.gain(stop.after, time.after);
     if coarse.variance == 0.0 || is_negligible(stop, hyper, coarse) {
         let Gains { means: [gain], spread } = law.gains(&time, [fine]);
         return ClockGain { mean: gamma1 * (fine_start + gain), spread, coarse: 0.0 };
     }
     let coarse_clock = UnitClock::of_coarse(coarse);
-    let parts = [fine, Part::new(coarse_clock, 2.0 * coarse.variance / unit, time.after)];
+    let parts = [fine, ClockPart::new(coarse_clock, 2.0 * coarse.variance / unit, time.after)];
     let Gains { means: [gain, coarse_gain], spread } = law.gains(&time, parts);
     let coarse = 2.0 * coarse.variance * (coarse_clock.gain(stop.after, time.after) + coarse_gain);
     ClockGain { mean: gamma1 * (fine_start + gain) + coarse, spread, coarse }
@@ -92,13 +92,13 @@ pub(crate) fn coarse_rest(
         BranchTime::Random(_) if is_negligible(stop, hyper, coarse) => return end - coarse.clock(stop.after),
         BranchTime::Random(time) => time,
     };
-    let part = Part::new(UnitClock::of_coarse(coarse), 1.0, time.after);
+    let part = ClockPart::new(UnitClock::of_coarse(coarse), 1.0, time.after);
     end - coarse.clock(time.after) - 2.0 * coarse.variance * law.gains(&time, [part]).means[0]
 }
 
 /// A part of the clock: a weight times `sigma(rate t - ln decay)`, where `t` is counted from the stop before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct ClockPart {
     pub(super) weight: f64,
     pub(super) rate: f64,
     decay: f64,
@@ -106,7 +106,7 @@ pub(super) struct Part {
     start: f64,
 }
 
-impl Part {
+impl ClockPart {
     pub(super) fn new(clock: UnitClock, weight: f64, after: f64) -> Self {
         let decay = clock.decay(after);
         Self { weight, rate: clock.rate, decay, start: 1.0 / (1.0 + decay) }
@@ -181,7 +181,7 @@ pub(super) struct Gains<const N: usize> {
 }
 
 impl<const N: usize> Gains<N> {
-    pub(super) fn until(time: &TruncatedExponential, parts: [Part; N]) -> Self {
+    pub(super) fn until(time: &TruncatedExponential, parts: [ClockPart; N]) -> Self {
         let probability = -(-time.rate * time.span).exp_m1();
         if probability <= 0.0 {
             // A piece of a time that overflows is a moment.
@@ -199,7 +199,7 @@ impl<const N: usize> Gains<N> {
 /// Sums on the way to [`Gains`], times the probability that the branch comes in time.
 struct Integrals<const N: usize> {
     time: TruncatedExponential,
-    parts: [Part; N],
+    parts: [ClockPart; N],
     /// The probability that it does not.
     ends: f64,
     means: [f64; N],
@@ -216,7 +216,7 @@ impl<const N: usize> Integrals<N> {
         }
         let (from, until) = match self.parts[..] {
             // The series needs a clock that is past its delay; farther before that it hardly moves.
-            [Part { decay, .. }] => {
+            [ClockPart { decay, .. }] => {
                 let delay = decay.ln().max(0.0) / fastest;
                 let until = delay.min(LOST / rate).min(span);
                 ((delay - LOST / fastest).clamp(0.0, until), until)

@@ -5,7 +5,7 @@
 //! exponentials are polynomials. The others are integrated clock by clock (`branch_clock`).
 
 use crate::mondrian::prediction::stop::Stop;
-use crate::mondrian::regression::hierarchy::branch_clock::{GAUSS_4, GAUSS_8, Gains, Part};
+use crate::mondrian::regression::hierarchy::branch_clock::{ClockPart, GAUSS_4, GAUSS_8, Gains};
 use crate::mondrian::regression::hierarchy::branch_time::{
     BranchTime, TruncatedExponential, branch_probability,
 };
@@ -41,7 +41,11 @@ impl BranchLaw {
     }
 
     /// What the parts of a clock gain until a random time.
-    pub(super) fn gains<const N: usize>(&self, time: &TruncatedExponential, parts: [Part; N]) -> Gains<N> {
+    pub(super) fn gains<const N: usize>(
+        &self,
+        time: &TruncatedExponential,
+        parts: [ClockPart; N],
+    ) -> Gains<N> {
         match self.short.filter(|short| parts.iter().all(|part| short.holds(part))) {
             Some(short) => short.gains(&parts),
             None => Gains::until(time, parts),
@@ -50,7 +54,7 @@ impl BranchLaw {
 }
 
 /// A Gauss-Legendre rule on `[0, 1]`.
-struct Rule<const K: usize> {
+struct GaussRule<const K: usize> {
     nodes: [f64; K],
     weights: [f64; K],
     /// The longest time for it, in units in which the fastest of clocks and branches has the rate 1: its error is below 3e-10 of
@@ -58,14 +62,14 @@ struct Rule<const K: usize> {
     longest: f64,
 }
 
-const FOUR: Rule<4> = {
+const FOUR: GaussRule<4> = {
     let [(a, u), (b, v)] = GAUSS_4;
-    Rule { nodes: [a, b, 1.0 - b, 1.0 - a], weights: [u, v, v, u], longest: 0.4 }
+    GaussRule { nodes: [a, b, 1.0 - b, 1.0 - a], weights: [u, v, v, u], longest: 0.4 }
 };
-const EIGHT: Rule<8> = {
+const EIGHT: GaussRule<8> = {
     let [(a, t), (b, u), (c, v), (d, w)] = GAUSS_8;
     let nodes = [a, b, c, d, 1.0 - d, 1.0 - c, 1.0 - b, 1.0 - a];
-    Rule { nodes, weights: [t, u, v, w, w, v, u, t], longest: 2.0 }
+    GaussRule { nodes, weights: [t, u, v, w, w, v, u, t], longest: 2.0 }
 };
 
 /// `1 / k!`, from `k = 1` on.
@@ -79,7 +83,7 @@ const COEFFICIENTS: [f64; 24] = {
     all
 };
 
-impl<const K: usize> Rule<K> {
+impl<const K: usize> GaussRule<K> {
     /// `1 - e^(-x z)` at every node `z`, by `TERMS` terms of the series: without cancellation, also for the smallest `x`.
     ///
     /// Of the terms every fourth makes a sum, so that the processor need not wait for one product after the other.
@@ -105,7 +109,12 @@ impl<const K: usize> Rule<K> {
         weights.map(|weight| weight / all)
     }
 
-    fn mean<const TERMS: usize>(&self, (span, weights): (f64, &[f64; K]), part: &Part, before: f64) -> f64 {
+    fn mean<const TERMS: usize>(
+        &self,
+        (span, weights): (f64, &[f64; K]),
+        part: &ClockPart,
+        before: f64,
+    ) -> f64 {
         let gains =
             self.falls::<TERMS>(part.rate * span).map(|fall| part.gain_of(before + (1.0 - before) * fall));
         weights.iter().zip(gains).map(|(weight, gain)| weight * gain).sum()
@@ -114,7 +123,7 @@ impl<const K: usize> Rule<K> {
     fn gains<const TERMS: usize, const N: usize>(
         &self,
         (span, weights): (f64, &[f64; K]),
-        parts: &[Part; N],
+        parts: &[ClockPart; N],
     ) -> Gains<N> {
         let (mut means, mut gained) = ([0.0; N], [0.0; K]);
         for (mean, part) in means.iter_mut().zip(parts) {
@@ -162,7 +171,7 @@ impl ShortTime {
     }
 
     /// Whether it is short for a part of a clock.
-    fn holds(&self, part: &Part) -> bool {
+    fn holds(&self, part: &ClockPart) -> bool {
         let longest = match self.weights {
             Weights::Four(_) => FOUR.longest,
             Weights::Eight(_) => EIGHT.longest,
@@ -170,7 +179,7 @@ impl ShortTime {
         part.rate * self.span <= longest
     }
 
-    fn gains<const N: usize>(&self, parts: &[Part; N]) -> Gains<N> {
+    fn gains<const N: usize>(&self, parts: &[ClockPart; N]) -> Gains<N> {
         match &self.weights {
             Weights::Four(weights) => FOUR.gains::<TERMS_FOUR, N>((self.span, weights), parts),
             Weights::Eight(weights) => EIGHT.gains::<TERMS_EIGHT, N>((self.span, weights), parts),
@@ -178,7 +187,7 @@ impl ShortTime {
     }
 
     /// The mean of what a part gains until the time, from where `1 - e^(-rate t)` was `before` at the time's start.
-    pub(super) fn mean(&self, part: &Part, before: f64) -> f64 {
+    pub(super) fn mean(&self, part: &ClockPart, before: f64) -> f64 {
         match &self.weights {
             Weights::Four(weights) => FOUR.mean::<TERMS_FOUR>((self.span, weights), part, before),
             Weights::Eight(weights) => EIGHT.mean::<TERMS_EIGHT>((self.span, weights), part, before),
@@ -200,7 +209,7 @@ mod tests {
                 for after in [0.0, 0.4, 3.0] {
                     let time = TruncatedExponential { rate, after, span: longest };
                     let short = ShortTime::new(&time, 1.0).expect("it is short");
-                    let part = |rate, weight| Part::new(UnitClock { rate, delay: 0.2 }, weight, after);
+                    let part = |rate, weight| ClockPart::new(UnitClock { rate, delay: 0.2 }, weight, after);
                     let [one, other] = [part(rates[0], 1.0), part(rates[1], 0.6)];
                     let (found, expected) = (short.gains(&[one]), Gains::until(&time, [one]));
                     let most = expected.means[0];

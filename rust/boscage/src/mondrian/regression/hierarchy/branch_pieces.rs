@@ -7,7 +7,7 @@
 
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hierarchy::branch_clock::{Part, clock_gain, is_negligible};
+use crate::mondrian::regression::hierarchy::branch_clock::{ClockPart, clock_gain, is_negligible};
 use crate::mondrian::regression::hierarchy::branch_law::{BranchLaw, ShortTime};
 use crate::mondrian::regression::hierarchy::branch_time::{BranchTime, TruncatedExponential, UnitClock};
 
@@ -26,8 +26,8 @@ pub(super) fn means(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters, whole
     let BranchTime::Random(time) = law.time else { return [whole; N] };
     let fine = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
     let parts = [
-        Part::new(fine, hyper.gamma1, stop.after),
-        Part::new(UnitClock::of_coarse(hyper.coarse), 2.0 * hyper.coarse.variance, stop.after),
+        ClockPart::new(fine, hyper.gamma1, stop.after),
+        ClockPart::new(UnitClock::of_coarse(hyper.coarse), 2.0 * hyper.coarse.variance, stop.after),
     ];
     let is_fine_alone = hyper.coarse.variance == 0.0 || is_negligible(stop, hyper, hyper.coarse);
     let parts = if is_fine_alone { &parts[..1] } else { &parts[..] };
@@ -40,7 +40,7 @@ pub(super) fn means(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters, whole
         let here = TruncatedExponential { after: time.after + start, span: end - start, ..time };
         *mean = match ShortTime::new(&here, fastest) {
             Some(short) => {
-                let of_part = |part: &Part| short.mean(part, -(-part.rate * start).exp_m1());
+                let of_part = |part: &ClockPart| short.mean(part, -(-part.rate * start).exp_m1());
                 parts.iter().map(|part| part.weight * of_part(part)).sum()
             }
             None => clock_gain(&piece(law, stop, hyper, k as u32), stop, hyper).mean,

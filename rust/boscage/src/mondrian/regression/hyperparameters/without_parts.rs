@@ -22,14 +22,14 @@ pub(super) struct WithoutParts {
     splits: Vec<(u32, u32)>,
     /// The numbers of the leaves.
     leaves: Vec<u32>,
-    parts: Vec<Part>,
+    parts: Vec<LeavesWithout>,
     /// For every chosen row, the nodes that are on its path in the tree without its part: number, and weight of rows.
     paths: Vec<Vec<(u32, f64)>>,
 }
 
 /// The leaves without a part.
 #[derive(Debug)]
-struct Part {
+struct LeavesWithout {
     leaves: Vec<PartLeaf>,
     /// Targets of leaves of several rows, in order.
     targets: Vec<f64>,
@@ -80,7 +80,7 @@ impl WithoutParts {
         }
         let part = |part: usize| {
             let leaves = at.iter().map(|&leaf| rows_of(tree, leaf, targets, part, &part_of));
-            Part::new(leaves, targets.weights.is_some())
+            LeavesWithout::new(leaves, targets.weights.is_some())
         };
         let mut this = Self { splits, leaves, parts: (0..n_parts).map(part).collect(), paths: Vec::new() };
         let counts: Vec<Vec<(u32, f64)>> = this.parts.iter().map(|part| this.counts(part)).collect();
@@ -103,7 +103,7 @@ impl WithoutParts {
     }
 
     /// Number and weight of the rows by node.
-    fn counts(&self, part: &Part) -> Vec<(u32, f64)> {
+    fn counts(&self, part: &LeavesWithout) -> Vec<(u32, f64)> {
         let mut counts = vec![(0, 0.0); self.n_nodes()];
         for (&leaf, own) in self.leaves.iter().zip(&part.leaves) {
             counts[leaf as usize] = (own.n_rows, own.weight);
@@ -146,7 +146,7 @@ impl WithoutParts {
     }
 
     /// The belief about every node from the rows that are not below it, by number; the clock has no coarse part.
-    fn beliefs(&self, part: &Part, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Above> {
+    fn beliefs(&self, part: &LeavesWithout, hyper: &Hyperparameters, clocks: &UnitClocks) -> Vec<Above> {
         let none = Message { precision: 0.0, mean: 0.0 };
         let mut told = vec![Told { message: none, clock: hyper.gamma1 * clocks.end() }; self.n_nodes()];
         for (&leaf, own) in self.leaves.iter().zip(&part.leaves) {
@@ -174,7 +174,7 @@ impl WithoutParts {
     }
 
     /// The sizes of errors, summed over the rows of every node.
-    fn sums(&self, part: &Part, above: &[Above], noise_variance: f64) -> Vec<f64> {
+    fn sums(&self, part: &LeavesWithout, above: &[Above], noise_variance: f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.n_nodes()];
         let (mut own, mut start) = (Vec::new(), 0);
         for (&leaf, &PartLeaf { n_rows, weight, mean, end }) in self.leaves.iter().zip(&part.leaves) {
@@ -200,7 +200,7 @@ impl WithoutParts {
     }
 }
 
-impl Part {
+impl LeavesWithout {
     /// Given the targets and weights of each leaf, in order.
     fn new(leaves: impl Iterator<Item = Vec<(f64, f64)>>, has_weights: bool) -> Self {
         let mut this = Self { leaves: Vec::new(), targets: Vec::new(), weights: Vec::new(), weight: 0.0 };
