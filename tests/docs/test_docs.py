@@ -19,15 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages whose examples take longest. Most of what they show is in the other pages in short.
 LONG = (
-    *(
-        "README.md",
-        "cluster.md",
-        "disk.md",
-        "getting-started.md",
-        "optimization.md",
-        "statistics.md",
-    ),
-    *("stream.md", "tables.md", "trust.md", "uncertainty.md"),
+    "README.md",
+    "cluster.md",
+    "disk.md",
+    "getting-started.md",
+    "optimization.md",
+    "statistics.md",
+    "stream.md",
+    "tables.md",
+    "trust.md",
+    "uncertainty.md",
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")

@@ -96,9 +96,8 @@ def table(n_categories: int, missing: bool) -> tuple[pd.DataFrame, list[int], Ex
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize(
-    "n_categories", [2, 4, 7]
-)  # from seven on, splits part one of them from the others
+# From seven categories on, splits part one of them from the others.
+@pytest.mark.parametrize("n_categories", [2, 4, 7])
 @pytest.mark.parametrize("how", ["optimal", "prior", "mcmc"])
 def test_samplers_find_the_exact_posterior(how: str, n_categories: int, missing: bool) -> None:
     X, y, exact = table(n_categories, missing)

@@ -42,8 +42,7 @@ def load_online(path: str, n_jobs: int | None, command: str) -> Model:
 
 def kind_of(model: Model) -> str:
     """What to call a model."""
-    keeps_no_rows = type(model).__module__.startswith("boscage.disk")
-    return type(model).__name__ + " without rows" * keeps_no_rows
+    return type(model).__name__ + " without rows" * hasattr(model, "memory_limit")
 
 
 def load_with_rows(path: str, n_jobs: int | None) -> Model:

@@ -280,11 +280,7 @@ def _features(source: Source, args: argparse.Namespace, others: dict[str, str]) 
         columns.require_features(source, args.features, others)
         return list(args.features)
     if args.drop:
-        source.require(*args.drop, why="to be left out")
-        columns.require_once("--drop", args.drop)
-        for name in args.drop:
-            if name in others:
-                raise UserError(f"--drop: {name!r} is {others[name]}, it cannot be left out too")
+        columns.require_left_out(source, args.drop, others)
     left_out = {*others, *(args.drop or [])}
     features = [column for column in source.columns if column not in left_out]
     if not features:

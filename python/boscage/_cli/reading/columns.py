@@ -51,11 +51,24 @@ def require_once(option: str, names: list[str]) -> None:
 
 def require_features(source: Source, chosen: list[str], others: dict[str, str]) -> None:
     """Refuse features that the table lacks, or that are something else already."""
-    source.require(*chosen, why="a feature")
-    require_once("--features", chosen)
-    for name in chosen:
+    _require_others(source, "--features", chosen, others, ("a feature", "be a feature"))
+
+
+def require_left_out(source: Source, left_out: list[str], others: dict[str, str]) -> None:
+    """Refuse columns to be left out that the table lacks, or that are needed."""
+    _require_others(source, "--drop", left_out, others, ("to be left out", "be left out"))
+
+
+def _require_others(
+    source: Source, option: str, names: list[str], others: dict[str, str], as_what: tuple[str, str]
+) -> None:
+    """Refuse an option's columns that are not there, come twice, or are among `others`."""
+    why, be = as_what
+    source.require(*names, why=why)
+    require_once(option, names)
+    for name in names:
         if name in others:
-            raise UserError(f"--features: {name!r} is {others[name]}, it cannot be a feature too")
+            raise UserError(f"{option}: {name!r} is {others[name]}, it cannot {be} too")
 
 
 def not_features(
