@@ -51,18 +51,21 @@ impl LimitFactor {
         left_out: Option<usize>,
         run: &Run<'_>,
     ) -> Result<Vec<[f64; L]>> {
-        let solved = self.weights(values.as_flattened(), L, run)?;
-        let mut weights = solved.as_chunks().0.to_vec();
-        if let Some(row) = left_out {
-            let mut unit = vec![0.0; values.len()];
-            unit[row] = 1.0;
-            let column = self.weights(&unit, 1, run)?;
-            let share = weights[row].map(|weight| weight / column[row]);
-            for (weights, entry) in weights.iter_mut().zip(&column) {
-                (0..L).for_each(|lane| weights[lane] -= entry * share[lane]);
-            }
-            weights[row] = [0.0; L];
-        }
+        let Some(row) = left_out else {
+            return Ok(self.weights(values.as_flattened(), L, run)?.as_chunks().0.to_vec());
+        };
+        // `B_i` are the weights for a 1 at row `i` alone; the factor is read once for them and the values' weights.
+        let of_row = |(place, own): (usize, &[f64; L])| {
+            own.iter().copied().chain([f64::from(u8::from(place == row))]).collect::<Vec<f64>>()
+        };
+        let columns: Vec<f64> = values.iter().enumerate().flat_map(of_row).collect();
+        let solved = self.weights(&columns, L + 1, run)?;
+        let at_row = &solved[row * (L + 1)..(row + 1) * (L + 1)];
+        let mut weights: Vec<[f64; L]> = solved
+            .chunks_exact(L + 1)
+            .map(|own| std::array::from_fn(|lane| own[lane] - own[L] * (at_row[lane] / at_row[L])))
+            .collect();
+        weights[row] = [0.0; L];
         Ok(weights)
     }
 
