@@ -76,6 +76,16 @@ def _stand_in(name: str) -> Split:
     return Split(name, X[:n], y[:n], X[n:], y[n:])
 
 
+def grid(name: str) -> tuple[Array, Array, Array]:
+    """Return a grid of measured values: places on its axes, values of parameters, and losses."""
+    if _GENERATED:
+        index = np.stack(np.meshgrid(range(6), range(5), range(4), indexing="ij"), axis=-1)
+        index = index.reshape(-1, 3)
+        return index, 10.0**index, 0.25 + 0.01 * ((index - 2) ** 2).sum(axis=1)
+    with np.load(data_folder() / f"{name}.npz", allow_pickle=False) as file:
+        return file["X_index"].astype(int), file["X"], file["y"].astype(float)
+
+
 def flights_2008() -> tuple[Array, Array] | None:
     """Return the papers' own rows, all flights of the United States in 2008, if they are there.
 

@@ -120,13 +120,14 @@ def curve(learn: Learner, data: Split, points: Array) -> Iterator[tuple[float, f
 
 
 def river_accuracy(seed: int, data: Split, n_test: int) -> dict[str, tuple[float, float]]:
-    """Accuracy on the first test rows and seconds of river's forests after one pass."""
+    """Accuracy on some test rows and seconds of river's forests after one pass."""
     if find_spec("river") is None:
         return {}
     from river.forest import AMFClassifier, ARFClassifier
 
     rows = [dict(enumerate(map(float, row))) for row in data.X]
-    tests = [dict(enumerate(map(float, row))) for row in data.X_test[:n_test]]
+    chosen = np.random.default_rng(0).permutation(len(data.X_test))[:n_test]
+    tests = [dict(enumerate(map(float, row))) for row in data.X_test[chosen]]
     found = {}
     models: dict[str, Any] = {
         "river AMF": AMFClassifier(n_estimators=10, seed=seed),
@@ -139,7 +140,7 @@ def river_accuracy(seed: int, data: Split, n_test: int) -> dict[str, tuple[float
         took = time.process_time() - began
         hits = [
             model.predict_one(row) == label
-            for row, label in zip(tests, data.y_test.tolist(), strict=False)
+            for row, label in zip(tests, data.y_test[chosen].tolist(), strict=True)
         ]
         found[name] = (float(np.mean(hits)), took)
     return found
@@ -205,7 +206,7 @@ def run(section: Section, effort: Effort) -> None:
         [[name, *map(float, c["ORF-Saffari, passes"][0, :, 0])] for name, c in found.items()],
     )
     draw(section, found, points)
-    check(section, found)
+    check(section, found, points)
 
 
 def draw(section: Section, found: dict[str, dict[str, Array]], points: dict[str, Array]) -> None:
@@ -233,7 +234,7 @@ def draw(section: Section, found: dict[str, dict[str, Array]], points: dict[str,
         axes[1, 0].set_ylabel("accuracy")
 
 
-def check(section: Section, found: dict[str, dict[str, Array]]) -> None:
+def check(section: Section, found: dict[str, dict[str, Array]], points: dict[str, Array]) -> None:
     """Check the claims of section 5.7."""
     last = {
         name: {kind: float(values[:, -1, 0].mean()) for kind, values in curves.items()}
@@ -283,18 +284,27 @@ def check(section: Section, found: dict[str, dict[str, Array]]) -> None:
             f"With learned rates (our defaults) MF reaches {dna['MF, our defaults']:.3f} on all "
             "columns of dna."
         )
-    ratios = {}
+    online, batch = {}, {}
     for name in whole:
         seconds = {kind: float(values[:, -1, 1].mean()) for kind, values in found[name].items()}
-        ratios[name] = (
-            min(seconds[k] for k in ("RF", "ERT-k", "ERT-1", "ORF-Saffari")) / seconds["MF"]
-        )
+        # Retrained after each mini-batch, in proportion to the rows that are read.
+        retrained = (MINI_BATCHES + 1) / 2.0 * points[name][-1] / points[name].sum()
+        batch[name] = retrained * min(seconds[k] for k in ("RF", "ERT-k", "ERT-1")) / seconds["MF"]
+        online[name] = seconds["ORF-Saffari"] / seconds["MF"]
     section.claim(
-        "MF is at least an order of magnitude faster than retrained forests and ORF-Saffari",
-        "the fastest of them takes "
-        + ", ".join(f"{r:.1f} ({n})" for n, r in ratios.items())
+        "MF is at least an order of magnitude faster than forests that are retrained after each of "
+        "the 100 mini-batches",
+        "the fastest of them would take (in proportion to the rows, from the points shown) "
+        + ", ".join(f"{r:.1f} ({n})" for n, r in batch.items())
         + " times as long",
-        min(ratios.values(), default=10.0) >= 10.0,
-        "the thesis compares implementations in Python, all of them retrained at 100 points; here "
-        "compiled forests are retrained at a few points only, while MF learned all mini-batches",
+        min(batch.values(), default=10.0) >= 10.0,
+        "here all are compiled, and ERT-1 is nearly as fast as one pass of MF",
+    )
+    section.claim(
+        "MF is at least an order of magnitude faster than ORF-Saffari",
+        "it takes " + ", ".join(f"{r:.1f} ({n})" for n, r in online.items()) + " times as long",
+        min(online.values(), default=10.0) >= 10.0,
+        "our comparator takes a mini-batch at once, in NumPy, and its trees have at most ten "
+        "levels, while MF is brought up to date after every mini-batch and grows until leaves are "
+        "pure; it would need more passes to be as accurate",
     )

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from benches._common import Array
 from benches.papers._data import flights_2008, in_order
+from benches.papers._gaussian_process import ScaledProcess, description
 from benches.papers._report import Effort, Section, show, spread
 from scipy.stats import norm
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from boscage import MondrianForestRegressor
 from boscage.metrics import nlpd
@@ -34,7 +33,6 @@ FORESTS: dict[str, Callable[[int], Any]] = {
     "RF": lambda seed: RandomForestRegressor(TREES, min_samples_leaf=5, random_state=seed),
     "ERT": lambda seed: ExtraTreesRegressor(TREES, min_samples_leaf=5, random_state=seed),
 }
-GP_ROWS = 1500
 SETTINGS = {
     "protocol": "the first N rows in order of time train, the 100,000 that follow test (fewer "
     "with quick sizes)",
@@ -42,6 +40,7 @@ SETTINGS = {
     "MF": "min_samples_split=10, equal rates unless it says so",
     "RF, ERT": "scikit-learn's, min_samples_leaf=5; normal, with mean and variance of the trees' "
     "predictions",
+    "GP": description(),
     "intervals": "normal, from each method's mean and standard deviation, as in the thesis",
 }
 #: Table 6.1 (700K/100K, 2M/100K, 5M/100K): RMSE and NLPD; ± is the standard error of 3 runs.
@@ -146,25 +145,12 @@ def forest(
     return judge(y_test, mean, std, normal_nlpd(y_test, mean, std), seconds)
 
 
-def gaussian_process(
-    seed: int, X: Array, y: Array, X_test: Array, y_test: Array, n_rows: int
-) -> Result:
-    """Fit and judge a Gaussian process on some of the training rows."""
+def gaussian_process(seed: int, X: Array, y: Array, X_test: Array, y_test: Array) -> Result:
+    """Fit and judge a Gaussian process."""
     start = time.process_time()
-    chosen = np.random.default_rng(seed).permutation(len(X))[:n_rows]
-    # The first rows may all be of one month.
-    low, span = X.min(axis=0), np.maximum(np.ptp(X, axis=0), 1e-9)
-    centre, scale = y[chosen].mean(), y[chosen].std()
-    kernel = ConstantKernel(1.0) * RBF(np.ones(X.shape[1])) + WhiteKernel(0.5)
-    model = GaussianProcessRegressor(kernel, random_state=seed)
-    model.fit((X[chosen] - low) / span, (y[chosen] - centre) / scale)
+    model = ScaledProcess(seed).fit(X, y)
     learned = time.process_time()
-    parts = [
-        model.predict((part - low) / span, return_std=True)
-        for part in np.array_split(X_test, -(-len(X_test) // 5_000))
-    ]
-    mean, std = (np.concatenate(values) * scale for values in zip(*parts, strict=True))
-    mean = mean + centre
+    mean, std = model.predict(X_test)
     seconds = (learned - start, time.process_time() - learned)
     return judge(y_test, mean, std, normal_nlpd(y_test, mean, std), seconds)
 
@@ -195,10 +181,6 @@ def run(section: Section, effort: Effort) -> None:
         ["method", "700K/100K", "2M/100K", "5M/100K"],
         TABLE,
     )
-    gp_rows = effort.of(GP_ROWS, 300)
-    section.settings["GP"] = (
-        f"scikit-learn's, RBF with a length for each feature, {gp_rows:,} of the training rows"
-    )
     found: dict[tuple[int, str], list[Result]] = {}
     for size in sizes:
         parts = (X[:size], y[:size], X[size : size + n_test], y[size : size + n_test])
@@ -207,7 +189,7 @@ def run(section: Section, effort: Effort) -> None:
                 found.setdefault((size, name), []).append(mondrian(options, seed, *parts))
             for name, make in FORESTS.items():
                 found.setdefault((size, name), []).append(forest(make, seed, *parts))
-            found.setdefault((size, "GP"), []).append(gaussian_process(seed, *parts, gp_rows))
+            found.setdefault((size, "GP"), []).append(gaussian_process(seed, *parts))
         mean, std = np.full(len(parts[3]), y[:size].mean()), np.full(len(parts[3]), y[:size].std())
         found[size, "constant"] = [
             judge(parts[3], mean, std, normal_nlpd(parts[3], mean, std), (0.0, 0.0))

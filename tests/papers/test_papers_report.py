@@ -25,7 +25,8 @@ def python(code: str) -> str:
 
 @pytest.mark.slow
 def test_experiments_of_each_chapter_are_reported(tmp_path: Path) -> None:
-    names = ["ch3_madelon", "ch4_real_data", "ch5_depth", "ch6_uncertainty"]
+    names = ["ch3_madelon", "ch4_real_data", "ch5_depth"]
+    names += ["ch6_optimization", "ch6_optimizers", "ch6_uncertainty"]
     done = run(*names, "--quick", "--generated", "--seeds", "1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     page, html = ((tmp_path / f"report.{kind}").read_text() for kind in ("md", "html"))
@@ -40,10 +41,11 @@ def test_experiments_of_each_chapter_are_reported(tmp_path: Path) -> None:
             assert all(len(row) == len(block["columns"]) for row in block["rows"])
     assert claims == len(names)
     assert "generated stand-ins" in page
-    for picture in ("ch3_madelon_curves.png", "ch6_uncertainty_std.png"):
+    pictures = ("ch3_madelon_curves.png", "ch6_optimizers_curves.png", "ch6_uncertainty_std.png")
+    for picture in pictures:
         assert f"]({picture})" in page
         assert (tmp_path / picture).stat().st_size < 60_000
-    assert html.count('src="data:image/png;base64,') == 2
+    assert html.count('src="data:image/png;base64,') == len(pictures)
     assert html.count("<table>") >= len(names)
 
     # A section can be renewed alone; the others stay.
