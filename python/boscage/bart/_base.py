@@ -166,7 +166,7 @@ class Bart(BartExplanations, PosteriorSampler):
             found = ", ".join(f"{name} {value:.2f}" for name, value in off.items())
             warnings.warn(
                 f"the chains disagree (R-hat of {found}; expected at most {_MAX_R_HAT}): run more "
-                "sweeps (n_burn, n_draws, thin) or use other kernels",
+                "sweeps (a greater n_burn or n_draws, or thin=2), or use other kernels",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

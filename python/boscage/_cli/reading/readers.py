@@ -107,8 +107,8 @@ def fractions(text: str) -> list[float]:
 
 def names(text: str) -> list[str]:
     """Read names of columns, separated by commas."""
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    if not found:
+    found = [part.strip() for part in text.split(",")]
+    if not all(found):
         raise _refusal(text, "names of columns, separated by commas")
     return found
 
