@@ -34,9 +34,8 @@ there the claim is what the text says about the figure. [Where we differ from th
 papers](../where-we-differ.md) says what is different on purpose.
 
 Times are processor seconds of one thread, without predictions unless a section says so; those of
-the thesis are from other machines and from Python. "Quick sizes" are those of `--quick`: fewer
-seeds, particles, rows and data sets, and shorter chains, as each section shows. A verdict from them
-is provisional, above all one about chains. A spread (±) is the standard deviation over seeds.
+the thesis are from other machines and from Python. A spread (±) is the standard deviation over
+seeds.
 """
 
 
@@ -207,6 +206,12 @@ def _notes(sections: list[dict[str, Any]]) -> list[str]:
             f"{learn}. "
             f"All sections together took {sum(s['facts']['seconds'] for s in sections):.0f} "
             "processor seconds.\n"
+        )
+    if any(s["facts"]["effort"] == "quick" for s in sections):
+        lines.append(
+            '"Quick sizes" are those of `--quick`: fewer seeds, particles, rows and data sets, and '
+            "shorter chains, as each section shows. A verdict from them is provisional, above all "
+            "one about chains.\n"
         )
     if any(s["facts"]["generated"] for s in sections):
         lines.append(
