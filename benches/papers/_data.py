@@ -33,6 +33,11 @@ def use_generated(yes: bool) -> None:
     _GENERATED = yes
 
 
+def is_generated() -> bool:
+    """Whether stand-ins are in use."""
+    return _GENERATED
+
+
 def load(name: str, *, test: float = 0.25) -> Split:
     """Load a data set; a random part of the rows is the test part where the source defines none."""
     if not _GENERATED and _has_split(name):

@@ -1,6 +1,6 @@
-"""Functions to optimise: ten standard ones, and grids as in Table 6.3 of the thesis.
+"""Functions to optimise: ten standard ones, and those of Table 6.3 of the thesis on regular grids.
 
-Optima are away from the middle of the ranges, and least values are 0.
+Few optima are in the middle of the ranges. Least values on the cube are 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHOSEN_BY = ["branin", "ackley5", "rosenbrock4", "styblinski5"]
 
 @dataclass(frozen=True)
 class Task:
-    """A function on the unit cube, or on a grid of the given numbers of levels; least value 0."""
+    """A function on the unit cube, or on a grid of the given numbers of levels."""
 
     name: str
     n_parameters: int

@@ -1,7 +1,8 @@
 """Comparator: a Gaussian process for many rows, by stochastic variational inference.
 
 GPyTorch's, with inducing points (Hensman et al. 2013); where GPyTorch is not installed, the exact
-process of scikit-learn on some of the rows. Inputs and targets are standardised.
+process of scikit-learn on some of the rows. Inputs are scaled to [0, 1], and targets
+to mean 0 and standard deviation 1.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ def description() -> str:
 
 
 class ScaledProcess:
-    """A Gaussian process over standardised data."""
+    """A Gaussian process over scaled data."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        # Its import takes seconds, which are not those of learning.
+        self.learn = _exact if find_spec("gpytorch") is None else _variational()
 
     def fit(self, X: Array, y: Array) -> ScaledProcess:
         """Learn."""
         # The first rows may all be of one month.
         self.low, self.span = X.min(axis=0), np.maximum(np.ptp(X, axis=0), 1e-9)
         self.centre, self.scale = float(y.mean()), float(y.std())
-        make = _exact if find_spec("gpytorch") is None else _variational
-        self.model = make(self._inputs(X), (y - self.centre) / self.scale, self.seed)
+        self.model = self.learn(self._inputs(X), (y - self.centre) / self.scale, self.seed)
         return self
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -60,14 +62,11 @@ def _exact(X: Array, y: Array, seed: int) -> Any:
     return lambda at: model.predict(at, return_std=True)
 
 
-def _variational(X: Array, y: Array, seed: int) -> Any:
+def _variational() -> Any:
     import gpytorch
     import torch
 
     torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    inputs, targets = (torch.tensor(values, dtype=torch.float64) for values in (X, y))
 
     class Process(gpytorch.models.ApproximateGP):  # type: ignore[misc]
         def __init__(self, points: Any) -> None:
@@ -80,23 +79,29 @@ def _variational(X: Array, y: Array, seed: int) -> Any:
         def forward(self, x: Any) -> Any:
             return gpytorch.distributions.MultivariateNormal(self.mean(x), self.covariance(x))
 
-    first = rng.permutation(len(X))[:INDUCING]
-    model = Process(inputs[first].clone()).double()
-    noise = gpytorch.likelihoods.GaussianLikelihood().double()
-    bound = gpytorch.mlls.VariationalELBO(noise, model, num_data=len(y))
-    optimiser = torch.optim.Adam([*model.parameters(), *noise.parameters()], lr=0.02)
-    for _ in range(STEPS):
-        rows = rng.integers(len(X), size=BATCH)
-        optimiser.zero_grad()
-        loss = -bound(model(inputs[rows]), targets[rows])
-        loss.backward()
-        optimiser.step()
-    model.eval()
-    noise.eval()
+    def learn(X: Array, y: Array, seed: int) -> Any:
+        torch.manual_seed(seed)
+        rng = np.random.default_rng(seed)
+        inputs, targets = (torch.tensor(values, dtype=torch.float64) for values in (X, y))
+        first = rng.permutation(len(X))[:INDUCING]
+        model = Process(inputs[first].clone()).double()
+        noise = gpytorch.likelihoods.GaussianLikelihood().double()
+        bound = gpytorch.mlls.VariationalELBO(noise, model, num_data=len(y))
+        optimiser = torch.optim.Adam([*model.parameters(), *noise.parameters()], lr=0.02)
+        for _ in range(STEPS):
+            rows = rng.integers(len(X), size=BATCH)
+            optimiser.zero_grad()
+            loss = -bound(model(inputs[rows]), targets[rows])
+            loss.backward()
+            optimiser.step()
+        model.eval()
+        noise.eval()
 
-    def predict(at: Array) -> tuple[Array, Array]:
-        with torch.no_grad():
-            found = noise(model(torch.tensor(at, dtype=torch.float64)))
-        return found.mean.numpy(), found.stddev.numpy()
+        def predict(at: Array) -> tuple[Array, Array]:
+            with torch.no_grad():
+                found = noise(model(torch.tensor(at, dtype=torch.float64)))
+            return found.mean.numpy(), found.stddev.numpy()
 
-    return predict
+        return predict
+
+    return learn

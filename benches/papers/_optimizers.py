@@ -1,4 +1,4 @@
-"""Optimisers to compare: each yields values to try, and is sent what they give.
+"""Optimisers to compare: each yields values to try, and receives their loss.
 
 Those of other packages need the package: Optuna's tree-structured Parzen estimator and Gaussian
 process (with PyTorch), SMAC3 (random forest), and scikit-optimize's extremely randomised trees.
@@ -135,7 +135,7 @@ SLOW = ["optuna GP", "SMAC3", "skopt ET"]
 
 
 def run(make: Optimiser, task: Task, seed: int, n: int) -> tuple[Array, float]:
-    """The best value after each trial, and CPU seconds of the optimiser for each."""
+    """The best value after each trial, and the optimiser's mean processor seconds for a trial."""
     study = make(task, seed)
     spent, found = 0.0, []
     start = time.process_time()

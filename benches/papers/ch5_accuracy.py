@@ -20,6 +20,8 @@ from boscage import MondrianForestClassifier
 TITLE = "Figure 5.3: online and batch forests"
 TREES = 100
 MINI_BATCHES = 100
+#: Passes of ORF-Saffari in the thesis.
+EPOCHS = 20
 PAPERS: dict[str, Any] = {
     "lifetime": np.inf,
     "discount": 10.0,
@@ -34,7 +36,8 @@ SETTINGS = {
     "training rows",
     "random forest, ERT-k, ERT-1": "scikit-learn's, retrained from scratch at each point shown",
     "ORF-Saffari": "our comparator, 10 tests at a leaf, split after 140 rows, depth at most 10",
-    "river": "AMF and adaptive random forest of 10 trees, one pass, judged at the end",
+    "river": "AMF and adaptive random forest of 10 trees, one pass, one seed, judged at the end on "
+    "1,000 test rows",
     "time": "of all learning so far; retrained forests are retrained at the points shown only, "
     "the thesis' at all 100",
 }
@@ -298,13 +301,14 @@ def check(section: Section, found: dict[str, dict[str, Array]], points: dict[str
         + ", ".join(f"{r:.1f} ({n})" for n, r in batch.items())
         + " times as long",
         min(batch.values(), default=10.0) >= 10.0,
-        "here all are compiled, and ERT-1 is nearly as fast as one pass of MF",
+        "one training from scratch takes less than a fifth of the time of MF's pass",
     )
     section.claim(
-        "MF is at least an order of magnitude faster than ORF-Saffari",
-        "it takes " + ", ".join(f"{r:.1f} ({n})" for n, r in online.items()) + " times as long",
-        min(online.values(), default=10.0) >= 10.0,
-        "our comparator takes a mini-batch at once, in NumPy, and its trees have at most ten "
-        "levels, while MF is brought up to date after every mini-batch and grows until leaves are "
-        "pure; it would need more passes to be as accurate",
+        "MF is at least an order of magnitude faster than ORF-Saffari, which makes "
+        f"{EPOCHS} passes",
+        f"{EPOCHS} passes take {EPOCHS} times one pass, "
+        + ", ".join(f"{EPOCHS * r:.1f} ({n})" for n, r in online.items())
+        + " times as long as MF",
+        EPOCHS * min(online.values(), default=10.0) >= 10.0,
+        "our comparator learns each row in all trees at once, in NumPy",
     )
