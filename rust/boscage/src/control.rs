@@ -63,9 +63,16 @@ pub struct Run<'a> {
     pub control: &'a Control,
 }
 
+/// What is done for each `i`. What runs it is compiled once for each kind of result instead of once for each caller.
+type Work<'a, R> = &'a (dyn Fn(usize) -> R + Sync);
+
 impl Run<'_> {
     /// The results of `work(i)` for `i < n`, in order of `i`, on `n_threads` threads, unless stopped.
     pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+        self.map_work(n, &work)
+    }
+
+    fn map_work<T: Send>(&self, n: usize, work: Work<'_, Result<T>>) -> Result<Vec<T>> {
         let each = map(self.n_threads, n, |i| {
             self.control.check()?;
             work(i)
@@ -83,11 +90,25 @@ impl Default for Run<'static> {
 }
 
 /// The results of `f(i)` for `i < n`, in order of `i`, on `n_threads` threads. One thread is the calling one.
-pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    match pool(n_threads.min(n)) {
-        Some(pool) => collect(n, f, |work| for_each(&pool, n, None, work)),
-        None => (0..n).map(f).collect(),
-    }
+pub(crate) fn map<R: Send>(n_threads: usize, n: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    map_on(pool(n_threads.min(n)).as_ref(), n, None, &f)
+}
+
+/// The same on the threads of a pool, if there is one, at most `max_len` consecutive `i` as one task.
+fn map_on<R: Send>(
+    pool: Option<&rayon::ThreadPool>,
+    n: usize,
+    max_len: Option<usize>,
+    f: Work<'_, R>,
+) -> Vec<R> {
+    let Some(pool) = pool else { return (0..n).map(f).collect() };
+    let results: Vec<Mutex<Option<R>>> = (0..n).map(|_| Mutex::new(None)).collect();
+    for_each(pool, n, max_len, &|i| {
+        let result = f(i);
+        *results[i].lock().expect(NO_PANIC) = Some(result);
+    });
+    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i was called once");
+    results.into_iter().map(result).collect()
 }
 
 /// Calls `f(context, i, item)` for every item on `n_threads` threads. No two threads share a context at a
@@ -109,7 +130,7 @@ pub(crate) fn try_for_each_mut<T: Send, C: Send>(
                 idle.lock().expect(NO_PANIC).push(context);
                 ended
             };
-            collect(items.len(), work, |work| for_each(&pool, items.len(), None, work)).into_iter().collect()
+            map_on(Some(&pool), items.len(), None, &work).into_iter().collect()
         }
         None => {
             let mut context = context();
@@ -120,25 +141,8 @@ pub(crate) fn try_for_each_mut<T: Send, C: Send>(
 
 const NO_PANIC: &str = "nothing panics while it holds a lock";
 
-/// The results of `f(i)` for `i < n`; `for_each` must call its argument once for each `i`.
-fn collect<R: Send>(
-    n: usize,
-    f: impl Fn(usize) -> R + Sync,
-    for_each: impl FnOnce(&(dyn Fn(usize) + Sync)),
-) -> Vec<R> {
-    let results: Vec<Mutex<Option<R>>> = (0..n).map(|_| Mutex::new(None)).collect();
-    for_each(&|i| {
-        let result = f(i);
-        *results[i].lock().expect(NO_PANIC) = Some(result);
-    });
-    let result = |slot: Mutex<Option<R>>| slot.into_inner().expect(NO_PANIC).expect("each i was called once");
-    results.into_iter().map(result).collect()
-}
-
 /// Calls `work(i)` for `i < n` on the threads of a pool, at most `max_len` consecutive `i` as one task.
-///
-/// Not generic, so that Rayon's loops are compiled once instead of once for each caller.
-fn for_each(pool: &rayon::ThreadPool, n: usize, max_len: Option<usize>, work: &(dyn Fn(usize) + Sync)) {
+fn for_each(pool: &rayon::ThreadPool, n: usize, max_len: Option<usize>, work: Work<'_, ()>) {
     let max_len = max_len.unwrap_or(usize::MAX);
     pool.install(|| (0..n).into_par_iter().with_max_len(max_len).for_each(work));
 }
@@ -165,11 +169,8 @@ impl Threads {
 
     /// The results of `f(i)` for `i < n`, in order of `i`. Each `i` is a task, since tasks may differ in
     /// size.
-    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-        match &self.pool {
-            Some(pool) if n > 1 => collect(n, f, |work| for_each(pool, n, Some(1), work)),
-            _ => (0..n).map(f).collect(),
-        }
+    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        map_on(self.pool.as_ref().filter(|_| n > 1), n, Some(1), &f)
     }
 
     /// As [`map`](Self::map), but ends early when stopped.

@@ -130,7 +130,7 @@ impl System<'_> {
         let noise: Vec<[T; LANES]> = (0..self.trees.n_rows).map(|_| noise()).collect();
         let mut columns = vec![[T::default(); LANES]; self.trees.n_rows];
         self.trees.passes[0].add_product(spans, &noise, &mut columns, &mut Vec::new());
-        self.noise.scale(&mut columns, |root| root);
+        self.noise.scale(&mut columns);
         columns
     }
 
@@ -147,11 +147,11 @@ impl System<'_> {
         let rows = parts.iter().flat_map(|part| part.direction.chunks_exact(part.width));
         let lanes = |row: &[f64]| std::array::from_fn(|lane| T::nearest(row[first + lane]));
         let mut directions: Vec<[T; LANES]> = rows.map(lanes).collect();
-        self.noise.scale(&mut directions, |root| root);
+        self.noise.scale(&mut directions);
         let mut product = self.over_trees(|i, product, buffer| {
             self.trees.passes[i].add_product(&spans[i], &directions, product, buffer);
         })?;
-        self.noise.scale(&mut product, |root| root);
+        self.noise.scale(&mut product);
         let rows = parts.iter_mut().flat_map(|part| {
             part.image.chunks_exact_mut(part.width).zip(part.direction.chunks_exact(part.width))
         });

@@ -9,6 +9,13 @@ use crate::mondrian::joint::passes::{Number, add};
 
 pub(super) const ITERATIONS: usize = 1000;
 
+/// The products of `K` with the numbers of `L` problems. A pointer, so that what calls it is compiled once for each `L` instead of
+/// once for each covariance; a product takes much longer than the call.
+pub(super) type Product<'a, const L: usize> = &'a dyn Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>;
+
+/// Whether a row, given first, is left out of a problem.
+pub(super) type LeftOutOf<'a> = &'a dyn Fn(usize, usize) -> bool;
+
 /// The variance of the noise of the rows' values.
 pub(super) struct RowNoise {
     /// That of a row of weight 1.
@@ -30,9 +37,9 @@ impl RowNoise {
     /// Those of `product`.
     pub(super) fn weights<const L: usize>(
         &self,
-        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        product: Product<'_, L>,
         targets: &[[f64; L]],
-        left_out: impl Fn(usize, usize) -> bool,
+        left_out: LeftOutOf<'_>,
         (n_shares, tolerance): (usize, f64),
     ) -> Result<Vec<[f64; L]>> {
         let weighs = unless_left_out(targets.len(), left_out);
@@ -55,14 +62,14 @@ impl RowNoise {
     /// Those of `product`.
     pub(super) fn solve<const L: usize>(
         &self,
-        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        product: Product<'_, L>,
         rest: &mut [[f64; L]],
         weighs: &[[f64; L]],
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
         let n = rest.len();
         let mut weights = vec![[0.0; L]; n];
-        self.scale(rest, |root| root);
+        self.scale(rest);
         let mut direction = rest.to_vec();
         let mut square = dot(rest, rest);
         let enough = square.map(|square| tolerance * tolerance * square);
@@ -70,7 +77,7 @@ impl RowNoise {
             if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
                 break;
             }
-            let mut image = self.scaled(&product, &direction)?;
+            let mut image = self.scaled(product, &direction)?;
             self.add_noise(&mut image, &direction, weighs);
             let step = ratio(square, dot(&direction, &image));
             for row in 0..n {
@@ -83,24 +90,28 @@ impl RowNoise {
             turn_towards(&mut direction, rest, ratio(next, square));
             square = next;
         }
-        self.scale(&mut weights, |root| root);
-        self.scale(rest, |root| 1.0 / root);
+        self.scale(&mut weights);
+        for (rest, root) in rest.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
+            for number in rest {
+                *number *= 1.0 / root;
+            }
+        }
         Ok(weights)
     }
 
     /// `W^1/2 K W^1/2` times numbers.
     pub(super) fn scaled<const L: usize>(
         &self,
-        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
+        product: Product<'_, L>,
         numbers: &[[f64; L]],
     ) -> Result<Vec<[f64; L]>> {
         if self.roots.is_none() {
             return product(numbers);
         }
         let mut numbers = numbers.to_vec();
-        self.scale(&mut numbers, |root| root);
+        self.scale(&mut numbers);
         let mut product = product(&numbers)?;
-        self.scale(&mut product, |root| root);
+        self.scale(&mut product);
         Ok(product)
     }
 
@@ -122,24 +133,19 @@ impl RowNoise {
         self.roots.as_ref().map_or(1.0, |roots| roots[row])
     }
 
-    /// Multiplies the numbers of every row by a function of the root of its weight, which takes 1 to 1.
-    pub(super) fn scale<T: Number, const L: usize>(
-        &self,
-        numbers: &mut [[T; L]],
-        factor: impl Fn(f64) -> f64,
-    ) {
+    /// Multiplies the numbers of every row by the root of its weight.
+    pub(super) fn scale<T: Number, const L: usize>(&self, numbers: &mut [[T; L]]) {
         for (own, &root) in numbers.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
-            let factor = T::nearest(factor(root));
-            *own = own.map(|number| factor * number);
+            let root = T::nearest(root);
+            for number in own {
+                *number = root * *number;
+            }
         }
     }
 }
 
 /// 0 for each row that is left out of a problem, 1 for the others.
-pub(super) fn unless_left_out<const L: usize>(
-    n_rows: usize,
-    left_out: impl Fn(usize, usize) -> bool,
-) -> Vec<[f64; L]> {
+pub(super) fn unless_left_out<const L: usize>(n_rows: usize, left_out: LeftOutOf<'_>) -> Vec<[f64; L]> {
     let of_row = |row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 });
     (0..n_rows).map(of_row).collect()
 }

@@ -15,7 +15,7 @@
 
 use crate::error::Result;
 use crate::mondrian::joint::conjugate_gradients::{
-    ITERATIONS, RowNoise, dot, ratio, turn_towards, unless_left_out,
+    ITERATIONS, LeftOutOf, Product, RowNoise, dot, ratio, turn_towards, unless_left_out,
 };
 
 /// A row that is left out, and the problem in which it is.
@@ -46,16 +46,16 @@ impl RowNoise {
     /// Those of `product`.
     pub(super) fn left_out_by_noise<const L: usize>(
         &self,
-        product: impl Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>,
-        (targets, is_left_out): (&[[f64; L]], impl Fn(usize, usize) -> bool),
+        product: Product<'_, L>,
+        (targets, is_left_out): (&[[f64; L]], LeftOutOf<'_>),
         places: &[LeftOutPlace],
         (noises, tolerance): (&[f64], f64),
-        mut next: impl FnMut(usize, &[f64]) -> bool,
+        next: &mut dyn FnMut(usize, &[f64]) -> bool,
     ) -> Result<()> {
         let weighs = unless_left_out(targets.len(), is_left_out);
         let masked = |(own, weighs): (&[f64; L], &[f64; L])| std::array::from_fn(|i| own[i] * weighs[i]);
         let mut rest: Vec<[f64; L]> = targets.iter().zip(&weighs).map(masked).collect();
-        self.scale(&mut rest, |root| root);
+        self.scale(&mut rest);
         let mut direction = rest.clone();
         let mut square = dot(&rest, &rest);
         let enough = square.map(|square| tolerance * tolerance * square);
@@ -65,7 +65,7 @@ impl RowNoise {
             noises.iter().map(|noise| Shifted::new(noise - self.variance, L, places.len())).collect();
         let mut first = 0;
         for _ in 0..ITERATIONS {
-            let mut image = self.scaled(&product, &direction)?;
+            let mut image = self.scaled(product, &direction)?;
             let of_place = |place: &LeftOutPlace| image[place.row][place.problem] / self.root(place.row);
             let here: Vec<f64> = places.iter().map(of_place).collect();
             self.add_noise(&mut image, &direction, &weighs);

@@ -136,7 +136,7 @@ impl<'a> System<'a> {
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
         let product = |weights: &[[f64; L]]| self.product(weights, &[]);
-        self.noise.weights(product, targets, left_out, (self.n_trees(), tolerance))
+        self.noise.weights(&product, targets, &left_out, (self.n_trees(), tolerance))
     }
 
     /// The weights of the other rows' values in the mean of a row that is left out, for `L` such rows: `(K + s^2 I)^-1 k`,
@@ -164,7 +164,7 @@ impl<'a> System<'a> {
             *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
         }
         let product = |weights: &[[f64; L]]| self.product(weights, &left_out.merged);
-        let weights = self.noise.solve(product, &mut covariances, &weighs, tolerance)?;
+        let weights = self.noise.solve(&product, &mut covariances, &weighs, tolerance)?;
         Ok([weights, covariances])
     }
 

@@ -57,9 +57,9 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         &mut self,
         tree: &Tree<S, P>,
         test_rows: &mut [RowId],
-        mut visit: impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
-        self.start(tree, test_rows, &mut visit);
+        self.start(tree, test_rows, visit);
         while let Some(mut group) = self.next_group() {
             self.come(tree, &mut group);
             if let &mut [test_row] = &mut test_rows[group.start..group.end] {
@@ -89,9 +89,9 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         key: Key,
         mut shells: Option<Shells<'_>>,
         test_rows: &mut [RowId],
-        mut visit: impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
-        self.start(tree, test_rows, &mut visit);
+        self.start(tree, test_rows, visit);
         while let Some(mut group) = self.next_group() {
             let node = group.node;
             if tree.arena.is_paused(node) {
@@ -105,22 +105,22 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                         rate,
                         self.space.lifetime,
                     );
-                    self.end(tree, node, branch, &[test_row], &mut visit);
+                    self.end(tree, node, branch, &[test_row], visit);
                 }
                 continue;
             }
-            self.pass_skips(tree, &mut group, &mut shells, test_rows, &mut visit);
+            self.pass_skips(tree, &mut group, &mut shells, test_rows, visit);
             if group.start == group.end {
                 continue;
             }
             let here = &test_rows[group.start..group.end];
             let time = tree.arena.time(node).min(self.space.lifetime);
             if let Some(at) = self.shells_separate(&mut shells, time, here[0]) {
-                self.end(tree, node, Branch::At(at), here, &mut visit);
+                self.end(tree, node, Branch::At(at), here, visit);
                 continue;
             }
             if node.is_leaf() {
-                self.end(tree, node, Branch::Never, here, &mut visit);
+                self.end(tree, node, Branch::Never, here, visit);
                 continue;
             }
             self.stop(tree, node, Branch::Never);
@@ -137,11 +137,11 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         &mut self,
         tree: &Tree<S, P>,
         test_row: RowId,
-        mut visit: impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
         self.stops.clear();
         match tree.arena.root() {
-            Some(root) => self.end(tree, root, Branch::At(0.0), &[test_row], &mut visit),
+            Some(root) => self.end(tree, root, Branch::At(0.0), &[test_row], visit),
             None => visit(test_row, &[]),
         }
     }
@@ -153,7 +153,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         group: &mut Group,
         shells: &mut Option<Shells<'_>>,
         test_rows: &mut [RowId],
-        visit: &mut impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
         for skip in tree.arena.skips(group.node) {
             let here = &mut test_rows[group.start..group.end];
@@ -238,7 +238,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         &mut self,
         tree: &Tree<S, P>,
         test_rows: &[RowId],
-        visit: &mut impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
         if self.buffer.len() < test_rows.len() {
             self.buffer.resize(test_rows.len(), 0);
@@ -283,7 +283,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         node: NodeId,
         branch: Branch,
         test_rows: &[RowId],
-        visit: &mut impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
         self.stop(tree, node, branch);
         for &test_row in test_rows {

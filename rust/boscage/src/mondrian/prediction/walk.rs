@@ -59,6 +59,9 @@ pub(crate) fn predict_left_out<P: Statistics, V: Visitor<P>>(
     })
 }
 
+/// Takes a test row's stops in a tree, given by its number; a pointer, so that walks are compiled once for all visitors.
+type VisitTree<'a, S, P> = &'a mut dyn FnMut(usize, &Tree<S, P>, RowId, &[Stop]);
+
 /// Takes rows through the trees of a forest.
 struct Walker<'a, S, P: Statistics> {
     forest: &'a Forest<P>,
@@ -75,29 +78,30 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
     }
 
     fn predict<V: Visitor<P>>(&self, rows: Rows<'_>, control: &Control, visitor: &V) -> Result<V::Chunk> {
+        let mut chunk = visitor.start(rows.n_rows());
+        let visit: VisitTree<'_, S, P> =
+            &mut |i, tree, row, stops| visitor.visit(i, tree, row as usize, stops, &mut chunk);
         if let Some(coordinates) = self.forest.domain.coordinates(rows) {
-            return self.predict_values(&coordinates, control, visitor);
+            self.predict_values(&coordinates, control, visit)?;
+        } else if let Some(values) = rows.to_exact::<S>() {
+            self.predict_values(&values, control, visit)?;
+        } else {
+            let values = rows.to_exact::<f64>().expect("f64 holds every value");
+            self.predict_values(&values, control, visit)?;
         }
-        match rows.to_exact::<S>() {
-            Some(values) => self.predict_values(&values, control, visitor),
-            None => {
-                let values = rows.to_exact::<f64>().expect("f64 holds every value");
-                self.predict_values(&values, control, visitor)
-            }
-        }
+        Ok(chunk)
     }
 
-    fn predict_values<X: Scalar, V: Visitor<P>>(
+    fn predict_values<X: Scalar>(
         &self,
         values: &[X],
         control: &Control,
-        visitor: &V,
-    ) -> Result<V::Chunk> {
+        visit: VisitTree<'_, S, P>,
+    ) -> Result<()> {
         /// With at most this many nodes per test row, it pays to read the whole tree into the cache first.
         const TIMES: usize = 16;
         let n_features = self.forest.domain.n_features();
         let n_rows = values.len() / n_features;
-        let mut chunk = visitor.start(n_rows);
         let by_column = transpose(values, n_features);
         let test_rows = Table::new(values, n_features).with_transpose(&by_column);
         let mut walk = Walk::new(self.space(), test_rows);
@@ -108,16 +112,14 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
             if n_rows * TIMES > tree.arena.n_nodes() {
                 tree.fetch_all();
             }
-            let mut visit = |row: RowId, stops: &[Stop]| {
-                visitor.visit(i, tree, row as usize, stops, &mut chunk);
-            };
+            let mut visit = |row: RowId, stops: &[Stop]| visit(i, tree, row, stops);
             self.walk(&mut walk, i, tree, &mut inside, &mut visit);
             for &(row, level) in &outside {
                 let levels = level.map(|level| [self.storage.level, level]);
                 self.walk_outside(&mut walk, i, tree, (row, levels), &mut visit);
             }
         }
-        Ok(chunk)
+        Ok(())
     }
 
     fn leave_out<V: Visitor<P>>(&self, rows: &[RowId], control: &Control, visitor: &V) -> Result<V::Chunk> {
@@ -171,7 +173,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         i: usize,
         tree: &Tree<S, P>,
         test_rows: &mut [RowId],
-        visit: &mut impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
         if tree.boxes.has_splits() {
             walk.averaged(tree, test_rows, visit);
@@ -188,7 +190,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         i: usize,
         tree: &Tree<S, P>,
         (test_row, levels): (RowId, Option<[u32; 2]>),
-        visit: &mut impl FnMut(RowId, &[Stop]),
+        visit: &mut dyn FnMut(RowId, &[Stop]),
     ) {
         let Some([own, level]) = levels else {
             return walk.beyond(tree, test_row, visit);

@@ -167,7 +167,7 @@ impl<'a> LimitSystem<'a> {
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
-        self.noise.weights(|weights| self.means(weights), targets, left_out, (1, tolerance))
+        self.noise.weights(&|weights| self.means(weights), targets, &left_out, (1, tolerance))
     }
 
     /// Predictions of rows that are left out of some of `L` problems, for noise variances from the largest to the smallest, which is
@@ -180,11 +180,11 @@ impl<'a> LimitSystem<'a> {
         targets: &[[f64; L]],
         left_out: (impl Fn(usize, usize) -> bool, &[LeftOutPlace]),
         noises: (&[f64], f64),
-        next: impl FnMut(usize, &[f64]) -> bool,
+        mut next: impl FnMut(usize, &[f64]) -> bool,
     ) -> Result<()> {
         let (is_left_out, places) = left_out;
         let product = |weights: &[[f64; L]]| self.means(weights);
-        self.noise.left_out_by_noise(product, (targets, is_left_out), places, noises, next)
+        self.noise.left_out_by_noise(&product, (targets, &is_left_out), places, noises, &mut next)
     }
 
     /// The means at the rows, given their weights.
