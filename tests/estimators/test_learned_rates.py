@@ -208,6 +208,9 @@ class Spy:
         self.rows = X
         self.forest.fit(X, y, **options)
 
+    def takes_limit(self, n_rows: int) -> bool:
+        return self.forest.takes_limit(n_rows)
+
     def predict_mean(self, X: Any, **options: Any) -> Any:
         self.asked.append(("predict_mean", self.rows, X))
         return self.forest.predict_mean(X, **options)
@@ -238,10 +241,14 @@ def test_the_judge_has_the_settings_of_the_forest(monkeypatch: Any, params: Any,
     rows, target = additive(90, 3)
     learned(**params).fit(rows, target)
     made, asked = Core.MondrianRegressor.made, Core.MondrianRegressor.asked
+    # The first one is asked whether the forest has the limit of infinitely many trees.
+    is_limit = _core.MondrianRegressor(**made.pop(0)).takes_limit(90)
+    most = regression.TREES_OF_LIMIT if is_limit else regression.STAGE.trees
     assert len(made) == len(asked) >= len(regression.CANDIDATES) + 1
     for settings in made:
         # Local noise changes no mean; the number of trees is only limited.
-        assert settings["n_estimators"] <= params.get("n_estimators", regression.STAGE.trees)
+        assert settings["n_estimators"] <= params.get("n_estimators", most)
+        assert settings["joint_kernel"] == ("limit" if is_limit else "trees")
         for name in {*params} - {"noise", "n_estimators"}:
             assert settings[name] == params[name]
     for method, fitted, judged in asked:

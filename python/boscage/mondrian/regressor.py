@@ -118,8 +118,9 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         targets, and keeps them. Several proposals are tried by small forests with the same
         ``posterior`` and settings, which predict rows that the proposals were not learned from (up
         to 600): "joint" is judged by the scale of its errors, the others also by their
-        leave-one-out density. The rates stay equal unless a proposal does better by 2 % and 2.5
-        standard errors of the difference, and always with fewer than 10 rows. All this looks at
+        leave-one-out density. The rates stay equal unless a proposal does better by 2.5 standard
+        errors of the difference (with the joint posterior of infinitely many trees, by one and
+        by 3 nats of all these rows), and always with fewer than 10 rows. All this looks at
         3,000 rows at most, chosen by their contents, so that the choice is a function of the set of
         rows and of ``random_state``. With few rows it takes about as long as the rest of the fit of
         100 trees, at 10,000 rows a third of it.

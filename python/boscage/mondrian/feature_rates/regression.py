@@ -5,6 +5,9 @@ with similar targets are close, and automatic relevance determination (`kernel_r
 tried with maps and without, and the best one with other powers. Small forests with the settings of
 the forest itself predict rows that no candidate was learned from. Equal rates are kept unless the
 best candidate predicts these rows better by more than chance explains.
+
+A small forest gains more by good rates than a large one, and infinitely many trees gain least. So
+where the forest has their limit, it judges, too.
 """
 
 from __future__ import annotations
@@ -40,6 +43,11 @@ LEARN_AGAIN = 1000
 STANDARD_ERRORS = 2.5
 """By how many standard errors of the difference the best candidate must be better than equal rates.
 The best of several is better by two on noise alone."""
+OF_LIMIT = (1.0, 3.0)
+"""The same where the limit of infinitely many trees judges, in which noise makes few better; and
+what the log likelihood of all judging rows must gain beyond it."""
+TREES_OF_LIMIT = 5
+"""Trees of a forest whose limit judges; its mean hardly depends on them."""
 DEGREES_OF_FREEDOM = 3.0
 """Of the distribution of errors."""
 SCALE_STEPS = 50
@@ -101,7 +109,10 @@ def learn_rates_and_maps(
     # With few rows, or with equal importances, there is nothing to choose.
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
-    trial = _Trial(some, y, n_held, settings, **learn, row_weights=sample.weights)
+    is_limit = _core.MondrianRegressor(**settings).takes_limit(sample.n_rows)
+    trial = _Trial(
+        some, y, n_held, settings, **learn, row_weights=sample.weights, is_limit=is_limit
+    )
     chosen = _choose(proposals, trial)
     # Rates of the kernel stay those that were judged: other rows give quite different ones. All
     # others only become more certain with more rows.
@@ -122,8 +133,7 @@ def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
         other = replace(leader, power=factor * leader.power)
         results[other] = trial.run(*proposals.rates(other))
     leader = best()
-    is_better = results[leader].certain_gain(results[EQUAL], STANDARD_ERRORS) > 0.0
-    return leader if is_better else EQUAL
+    return leader if trial.is_better(results[leader], results[EQUAL]) else EQUAL
 
 
 class _Proposals:
@@ -207,14 +217,20 @@ class _Trial:
         seed: int,
         n_threads: int,
         row_weights: FloatArray | None = None,
+        is_limit: bool = False,
     ) -> None:
         self._X, self._y, self._n_held = X, y, n_held
         self._row_weights = row_weights
+        self._errors, self._nats = OF_LIMIT if is_limit else (STANDARD_ERRORS, 0.0)
         # Local noise does not change means, and leave-one-out predictions have none.
         self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
-        # The forest itself is more accurate, but which of two is better hardly changes.
-        self._settings["joint_kernel"] = "trees"
+        self._settings["joint_kernel"] = "limit" if is_limit else "trees"
+        self._n_trees = TREES_OF_LIMIT if is_limit else STAGE.trees
         self._low, self._high, self._n_threads = low, high, n_threads
+
+    def is_better(self, result: TrialResult, equal: TrialResult) -> bool:
+        """Whether a result is better than that of equal rates by more than chance explains."""
+        return result.certain_gain(equal, self._errors) > self._nats / self._n_held
 
     def run(self, weights: FloatArray, maps: Maps | None) -> TrialResult:
         """How well a small forest with these rates predicts the rows that judge."""
@@ -224,7 +240,7 @@ class _Trial:
         rows = others if left_out else np.r_[:n_held, others]
         settings = {
             **self._settings,
-            "n_estimators": min(STAGE.trees, self._settings["n_estimators"]),
+            "n_estimators": min(self._n_trees, self._settings["n_estimators"]),
         }
         forest = _core.MondrianRegressor(**settings)
         forest.fit(

@@ -336,6 +336,11 @@ impl MondrianRegressor {
         settings::joint_kernel_name(self.regression.joint_kernel)
     }
 
+    /// Whether the posterior would be joint, with the covariance of infinitely many trees, if the forest had so many rows.
+    fn takes_limit(&self, n_rows: usize) -> bool {
+        self.regression.is_limit(&self.settings, n_rows)
+    }
+
     /// The features that the trend has; none stands for all.
     #[getter]
     fn trend_features(&self) -> Option<Vec<usize>> {

@@ -97,9 +97,11 @@ const MAX_DELAY: f64 = 300.0;
 const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
 
 impl RegressionSettings {
-    /// Whether a joint posterior has the covariance of infinitely many trees, in a forest with these settings and so many rows.
-    pub(crate) fn is_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
-        self.joint_kernel.is_limit(forest, n_rows, MAX_REGRESSION_LIMIT_ROWS)
+    /// Whether a forest with these settings and so many rows has a joint posterior with the covariance of infinitely many trees.
+    #[must_use]
+    pub fn is_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
+        self.posterior == Posterior::Joint
+            && self.joint_kernel.is_limit(forest, n_rows, MAX_REGRESSION_LIMIT_ROWS)
     }
 
     /// # Errors
