@@ -106,9 +106,10 @@ def run(section: Section, effort: Effort) -> None:
     section.claim(
         "MF's uncertainty is low among the training rows and grows away from them, more for blue "
         "than for red",
-        " < ".join(f"{mean['MF', kind]:.3f} ({kind})" for kind in ("training", "red", "blue")),
+        ", ".join(f"{mean['MF', kind]:.3f} ({kind})" for kind in ("training", "red", "blue")),
         mean["MF", "training"] < mean["MF", "red"] < mean["MF", "blue"],
-        "the order is another one",
+        "beyond |x1| = 5 the thesis' model is at its prior's deviation, for red as for blue; our "
+        "defaults have a slope there, whose uncertainty grows",
     )
     section.claim(
         "the random forest is over-confident away from the rows, the extremely randomised trees "
