@@ -35,6 +35,8 @@ def run(section: Section, effort: Effort) -> None:
         [task for task in FUNCTIONS if task.name in ("branin", "hartmann6")],
     )
     names = installed(effort.of(list(OPTIMISERS), ["random search", "boscage", "optuna TPE"]))
+    if absent := [name for name in OPTIMISERS if name not in names and not effort.quick]:
+        section.text(f"Not installed for this run: {', '.join(absent)}.")
     seeds = {name: effort.seed_list(3 if name in SLOW else 10) for name in names}
     trials = {name: effort.of(100 if name in SLOW else 200, 50) for name in names}
     slow = [name for name in names if name in SLOW]
