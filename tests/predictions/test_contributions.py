@@ -142,8 +142,11 @@ def test_shapley_values_of_a_forest_are_those_of_the_definition(
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["shapley", "path"])
 def test_what_trees_lack_of_the_limit_is_shared_by_sizes(method: Any) -> None:
-    forest = MondrianForestRegressor(n_estimators=10, random_state=0).fit(X, Y)
-    by_trees = forest.__class__(**forest.get_params() | {"joint_kernel": "trees"}).fit(X, Y)
+    # Rates as given: learned ones are judged by the limit in one forest and by trees in the other.
+    forest = MondrianForestRegressor(n_estimators=10, feature_weights=None, random_state=0).fit(
+        X, Y
+    )
+    by_trees = clone(forest).set_params(joint_kernel="trees").fit(X, Y)
     found, of_trees = (model.contributions(NEW, method=method) for model in (forest, by_trees))
     np.testing.assert_array_equal(found.base_values, of_trees.base_values)
     rest = forest.predict(NEW) - by_trees.predict(NEW)
@@ -155,7 +158,7 @@ def test_what_trees_lack_of_the_limit_is_shared_by_sizes(method: Any) -> None:
 
 @pytest.mark.parametrize("method", ["shapley", "path"])
 def test_what_trees_lack_of_class_probabilities_is_shared_by_sizes(method: Any) -> None:
-    # Rates as given: learned ones are judged by the limit in one forest and by trees in the other.
+    # Rates as given, as above.
     forest = MondrianForestClassifier(
         n_estimators=10, posterior="joint", feature_weights=None, random_state=0
     )
