@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 HERE = Path(__file__).parent
 
 
-def cpu_seconds() -> float:
+def spent() -> float:
     """Processor seconds so far, with those of processes that have ended."""
     return sum(os.times()[:4])
 
@@ -57,7 +57,7 @@ def main() -> int:
         module = importlib.import_module(f"benches.papers.{name}")
         section = Section(name, module.TITLE, folder, dict(module.SETTINGS))
         print(f"# {name}: {module.TITLE}", flush=True)
-        start = cpu_seconds()
+        start = spent()
         try:
             module.run(section, effort)
         except Exception:
@@ -65,7 +65,7 @@ def main() -> int:
             traceback.print_exc()
             failed.append(name)
             continue
-        took = cpu_seconds() - start
+        took = spent() - start
         section.facts = _report.facts(took, effort, args.generated)
         section.save()
         print(f"# {name} took {took:.0f} s\n", flush=True)

@@ -15,14 +15,13 @@ from benches._common import Array
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-EXACT_ROWS = 1500
 INDUCING, BATCH, STEPS = 200, 1000, 600
 
 
-def description() -> str:
-    """Say which process it is."""
+def description(exact_rows: int) -> str:
+    """Say which process it is; an exact one has so many rows."""
     if find_spec("gpytorch") is None:
-        return f"scikit-learn's, RBF with a length for each feature, {EXACT_ROWS:,} training rows"
+        return f"scikit-learn's, RBF with a length for each feature, {exact_rows:,} training rows"
     return (
         f"GPyTorch's stochastic variational one, RBF with a length for each feature, {INDUCING} "
         f"inducing points, {STEPS} steps on batches of {BATCH:,} rows"
@@ -32,10 +31,10 @@ def description() -> str:
 class ScaledProcess:
     """A Gaussian process over scaled data."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, exact_rows: int) -> None:
         self.seed = seed
         # Its import takes seconds, which are not those of learning.
-        self.learn = _exact if find_spec("gpytorch") is None else _variational()
+        self.learn = _exact(exact_rows) if find_spec("gpytorch") is None else _variational()
 
     def fit(self, X: Array, y: Array) -> ScaledProcess:
         """Learn."""
@@ -55,11 +54,14 @@ class ScaledProcess:
         return np.asarray((X - self.low) / self.span, dtype=np.float64)
 
 
-def _exact(X: Array, y: Array, seed: int) -> Any:
-    chosen = np.random.default_rng(seed).permutation(len(X))[:EXACT_ROWS]
-    kernel = ConstantKernel(1.0) * RBF(np.ones(X.shape[1])) + WhiteKernel(0.5)
-    model = GaussianProcessRegressor(kernel, random_state=seed).fit(X[chosen], y[chosen])
-    return lambda at: model.predict(at, return_std=True)
+def _exact(n_rows: int) -> Any:
+    def learn(X: Array, y: Array, seed: int) -> Any:
+        chosen = np.random.default_rng(seed).permutation(len(X))[:n_rows]
+        kernel = ConstantKernel(1.0) * RBF(np.ones(X.shape[1])) + WhiteKernel(0.5)
+        model = GaussianProcessRegressor(kernel, random_state=seed).fit(X[chosen], y[chosen])
+        return lambda at: model.predict(at, return_std=True)
+
+    return learn
 
 
 def _variational() -> Any:

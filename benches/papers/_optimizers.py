@@ -134,19 +134,19 @@ OPTIMISERS: dict[str, Optimiser] = {
 SLOW = ["optuna GP", "SMAC3", "skopt ET"]
 
 
-def run(make: Optimiser, task: Task, seed: int, n: int) -> tuple[Array, float]:
-    """The best value after each trial, and the optimiser's mean processor seconds for a trial."""
+def run(make: Optimiser, task: Task, seed: int, n: int) -> tuple[Array, Array]:
+    """The best value after each trial, and the optimiser's processor seconds for each."""
     study = make(task, seed)
-    spent, found = 0.0, []
+    took, found = [], []
     start = time.process_time()
     values = next(study)
     for _ in range(n):
-        spent += time.process_time() - start
+        took.append(time.process_time() - start)
         found.append(task(values))
         start = time.process_time()
         values = study.send(found[-1])
     study.close()
-    return np.minimum.accumulate(found), spent / n
+    return np.minimum.accumulate(found), np.array(took)
 
 
 def installed(names: list[str]) -> list[str]:
@@ -164,14 +164,6 @@ def installed(names: list[str]) -> list[str]:
 
 def milliseconds(make: Optimiser, n: int) -> float:
     """Processor time of a trial after `n` trials of Hartmann-6."""
-    task, last, spent = FUNCTIONS[4], 10, 0.0
-    study = make(task, 0)
-    values = next(study)
-    for number in range(n + last):
-        value = task(values)
-        start = time.process_time()
-        values = study.send(value)
-        if number >= n:
-            spent += time.process_time() - start
-    study.close()
-    return 1e3 * spent / last
+    last = 10
+    _, took = run(make, FUNCTIONS[4], 0, n + 1 + last)
+    return 1e3 * float(took[-last:].mean())

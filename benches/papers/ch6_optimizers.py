@@ -4,36 +4,35 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
 from benches._common import Array
 from benches.papers._data import is_generated, use_generated
-from benches.papers._functions import CHOSEN_BY, FUNCTIONS, grids
+from benches.papers._functions import CHOSEN_BY, FUNCTIONS, Task, grids
 from benches.papers._optimizers import OPTIMISERS, SLOW, installed, milliseconds
 from benches.papers._optimizers import run as optimise
 from benches.papers._report import Effort, Section
 
 TITLE = "Section 6.5.3: optimisers compared"
 CHECKPOINTS = (50, 100, 200)
-TUNED = 70
+#: The functions that defaults were chosen by, and the grid of one of them.
+TUNED = [*CHOSEN_BY, "branin grid"]
 SETTINGS = {
     "boscage": "MondrianOptimizer with its defaults; EI: expected improvement",
     "others": "defaults of Optuna 5, of SMAC3's facade for hyperparameters (ten trials of its "
     "initial design; it trains its forest anew every eighth trial) and of scikit-optimize",
     "grids": "regular for Branin and Hartmann; distances are to the least value on the whole cube "
     "(the least on Hartmann's grid is 0.181 above it)",
-    "tuned on": f"boscage's defaults were chosen by {TUNED} trials of {', '.join(CHOSEN_BY)} and a "
+    "tuned on": f"boscage's defaults were chosen by 70 trials of {', '.join(CHOSEN_BY)} and a "
     "sphere",
 }
 
 
 def run(section: Section, effort: Effort) -> None:
     """Run all optimisers that are installed on all tasks."""
-    tasks = effort.of(
-        [*FUNCTIONS, *grids()],
-        [task for task in FUNCTIONS if task.name in ("branin", "hartmann6")],
-    )
+    chosen = effort.of(list(tasks()), ["branin", "hartmann6"])
     names = installed(effort.of(list(OPTIMISERS), ["random search", "boscage", "optuna TPE"]))
     if absent := [name for name in OPTIMISERS if name not in names and not effort.quick]:
         section.text(f"Not installed for this run: {', '.join(absent)}.")
@@ -46,31 +45,13 @@ def run(section: Section, effort: Effort) -> None:
         if slow
         else ""
     )
-    # One process for each core; what a trial takes is measured in its own.
-    with ProcessPoolExecutor(
-        mp_context=get_context("spawn"), initializer=use_generated, initargs=(is_generated(),)
-    ) as pool:
-        jobs = {
-            (task.name, name, seed): pool.submit(one_run, task.name, name, seed, trials[name])
-            for name in names
-            for task in tasks
-            for seed in seeds[name]
-        }
-        runs = {job: future.result() for job, future in jobs.items()}
-    curves: dict[str, dict[str, Array]] = {
-        task.name: {
-            name: np.array([runs[task.name, name, seed][0] for seed in seeds[name]])
-            for name in names
-        }
-        for task in tasks
-    }
-    spent = {
-        name: [1e3 * took for key, (_, took) in runs.items() if key[1] == name] for name in names
-    }
+    curves, spent = run_all(chosen, seeds, trials)
     medians = {
         k: {
             task: {
-                name: float(np.median(own[name][:, k - 1])) for name in names if trials[name] >= k
+                name: float(np.median(best[:, k - 1]))
+                for name, best in own.items()
+                if k <= trials[name]
             }
             for task, own in curves.items()
         }
@@ -78,20 +59,59 @@ def run(section: Section, effort: Effort) -> None:
         if k <= max(trials.values())
     }
     for k, table in medians.items():
-        known = [name for name in names if trials[name] >= k]
         section.table(
             f"Distance to the least value after {k} trials, medians over seeds",
-            ["function", *known],
+            ["function", *next(iter(table.values()))],
             [[task, *own.values()] for task, own in table.items()],
         )
     late = effort.of(500, 60)
     afterwards = {
         name: math.nan if name in SLOW else milliseconds(OPTIMISERS[name], late) for name in names
     }
-    compare(
-        section, medians, {name: float(np.mean(spent[name])) for name in names}, afterwards, late
-    )
+    compare(section, medians, spent, afterwards, late)
     draw(section, curves, names)
+
+
+@cache
+def tasks() -> dict[str, Task]:
+    """Return all tasks by name."""
+    return {task.name: task for task in [*FUNCTIONS, *grids()]}
+
+
+def run_all(
+    chosen: list[str], seeds: dict[str, range], trials: dict[str, int]
+) -> tuple[dict[str, dict[str, Array]], dict[str, float]]:
+    """Return best values by task, optimiser, seed and trial, and mean milliseconds of a trial.
+
+    There is one process for each core; what a trial takes is measured in its own.
+    """
+    with ProcessPoolExecutor(
+        mp_context=get_context("spawn"), initializer=use_generated, initargs=(is_generated(),)
+    ) as pool:
+        jobs = {
+            (task, name, seed): pool.submit(one_run, task, name, seed, trials[name])
+            for name, own in seeds.items()
+            for task in chosen
+            for seed in own
+        }
+        runs = {job: future.result() for job, future in jobs.items()}
+    curves = {
+        task: {
+            name: np.array([runs[task, name, seed][0] for seed in own])
+            for name, own in seeds.items()
+        }
+        for task in chosen
+    }
+    spent = {
+        name: 1e3 * float(np.mean([took for job, (_, took) in runs.items() if job[1] == name]))
+        for name in seeds
+    }
+    return curves, spent
+
+
+def one_run(task: str, name: str, seed: int, n_trials: int) -> tuple[Array, Array]:
+    """Run an optimiser on a task, both given by their names."""
+    return optimise(OPTIMISERS[name], tasks()[task], seed, n_trials)
 
 
 def compare(
@@ -103,18 +123,18 @@ def compare(
 ) -> None:
     """Show mean ranks and times."""
     ranks = {
-        (k, chosen): mean_ranks(
-            [own for task, own in table.items() if chosen or task not in tuned()]
+        (k, everything): mean_ranks(
+            [own for task, own in table.items() if everything or task not in TUNED]
         )
         for k, table in medians.items()
-        for chosen in (True, False)
+        for everything in (True, False)
     }
     section.table(
         "Mean rank, 1 is best: on all functions, and on those that no default was chosen by; among "
         "the optimisers that made so many trials",
         [
             "optimiser",
-            *(f"after {k}" + ("" if chosen else ", not tuned on") for k, chosen in ranks),
+            *(f"after {k}" + ("" if everything else ", not tuned on") for k, everything in ranks),
             "ms a trial, mean of all runs",
             f"ms a trial after {late}",
         ],
@@ -130,27 +150,15 @@ def compare(
     )
 
 
-def tuned() -> list[str]:
-    """Return the functions that defaults were chosen by, and Branin's grid."""
-    return [*CHOSEN_BY, "branin grid"]
-
-
-def mean_ranks(tasks: list[dict[str, float]]) -> dict[str, float]:
-    """Return each optimiser's rank, averaged over tasks; each of a tie has their mean."""
+def mean_ranks(medians: list[dict[str, float]]) -> dict[str, float]:
+    """Return each optimiser's rank, averaged over functions; each of a tie has their mean."""
     ranks: dict[str, list[float]] = {}
-    for own in tasks:
+    for own in medians:
         ends = np.array(list(own.values()))
         for name, mine in own.items():
             rank = (ends < mine).sum() + 0.5 * ((ends == mine).sum() + 1)
             ranks.setdefault(name, []).append(float(rank))
     return {name: float(np.mean(values)) for name, values in ranks.items()}
-
-
-def one_run(task: str, name: str, seed: int, n_trials: int) -> tuple[Array, float]:
-    """Run an optimiser on a task, both given by their names."""
-    known = {task.name: task for task in FUNCTIONS}
-    chosen = known[task] if task in known else next(one for one in grids() if one.name == task)
-    return optimise(OPTIMISERS[name], chosen, seed, n_trials)
 
 
 def draw(section: Section, curves: dict[str, dict[str, Array]], names: list[str]) -> None:

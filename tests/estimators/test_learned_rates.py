@@ -243,7 +243,7 @@ def test_the_judge_has_the_settings_of_the_forest(monkeypatch: Any, params: Any,
     made, asked = Core.MondrianRegressor.made, Core.MondrianRegressor.asked
     # The first one is asked whether the forest has the limit of infinitely many trees.
     is_limit = _core.MondrianRegressor(**made.pop(0)).takes_limit(90)
-    most = regression.TREES_OF_LIMIT if is_limit else regression.STAGE.trees
+    most = regression.BY_LIMIT.trees if is_limit else regression.STAGE.trees
     assert len(made) == len(asked) >= len(regression.CANDIDATES) + 1
     for settings in made:
         # Local noise changes no mean; the number of trees is only limited.

@@ -122,8 +122,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         errors of the difference (with the joint posterior of infinitely many trees, by one and
         by 3 nats of all these rows), and always with fewer than 10 rows. All this looks at
         3,000 rows at most, chosen by their contents, so that the choice is a function of the set of
-        rows and of ``random_state``. With few rows it takes about as long as the rest of the fit of
-        100 trees, at 10,000 rows a third of it.
+        rows and of ``random_state``. With the choice of slopes it takes two to three times as long
+        as the rest of the fit of 100 trees.
     feature_maps : list of (knots, shares), default=None
         How the rate of each feature is distributed along its range, for example another forest's
         ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means

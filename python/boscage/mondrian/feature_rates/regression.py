@@ -40,14 +40,6 @@ MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
 LEARN_AGAIN = 1000
 """With fewer rows than this, the chosen candidate is learned again from all rows."""
-STANDARD_ERRORS = 2.5
-"""By how many standard errors of the difference the best candidate must be better than equal rates.
-The best of several is better by two on noise alone."""
-OF_LIMIT = (1.0, 3.0)
-"""The same where the limit of infinitely many trees judges, in which noise makes few better; and
-what the log likelihood of all judging rows must gain beyond it."""
-TREES_OF_LIMIT = 5
-"""Trees of a forest whose limit judges; its mean hardly depends on them."""
 DEGREES_OF_FREEDOM = 3.0
 """Of the distribution of errors."""
 SCALE_STEPS = 50
@@ -86,6 +78,25 @@ STAGE = Stage(1600, 600, 15)
 """All candidates are tried alike. Fewer rows, or a faster rule for the hyperparameters, would rule
 out some that are the best on all rows. At most a third of all rows judge."""
 
+
+@dataclass(frozen=True)
+class Judge:
+    """The forests whose errors judge rates, and by how much the best ones must be better."""
+
+    joint_kernel: str
+    trees: int
+    standard_errors: float
+    """Of the difference to equal rates."""
+    nats: float
+    """What the log likelihood of all judging rows must gain beyond them."""
+
+
+BY_TREES = Judge("trees", STAGE.trees, 2.5, 0.0)
+"""The best of several candidates is better by two standard errors on noise alone."""
+BY_LIMIT = Judge("limit", 5, 1.0, 3.0)
+"""In the limit of infinitely many trees noise makes few better, and the mean hardly depends on the
+forest's own trees."""
+
 __all__: list[str] = []
 
 
@@ -110,9 +121,8 @@ def learn_rates_and_maps(
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
     is_limit = _core.MondrianRegressor(**settings).takes_limit(sample.n_rows)
-    trial = _Trial(
-        some, y, n_held, settings, **learn, row_weights=sample.weights, is_limit=is_limit
-    )
+    judge = BY_LIMIT if is_limit else BY_TREES
+    trial = _Trial(some, y, n_held, settings, judge, **learn, row_weights=sample.weights)
     chosen = _choose(proposals, trial)
     # Rates of the kernel stay those that were judged: other rows give quite different ones. All
     # others only become more certain with more rows.
@@ -211,26 +221,30 @@ class _Trial:
         y: FloatArray,
         n_held: int,
         settings: Mapping[str, Any],
+        judge: Judge,
         *,
         low: FloatArray,
         high: FloatArray,
         seed: int,
         n_threads: int,
         row_weights: FloatArray | None = None,
-        is_limit: bool = False,
     ) -> None:
         self._X, self._y, self._n_held = X, y, n_held
-        self._row_weights = row_weights
-        self._errors, self._nats = OF_LIMIT if is_limit else (STANDARD_ERRORS, 0.0)
+        self._row_weights, self._judge = row_weights, judge
         # Local noise does not change means, and leave-one-out predictions have none.
-        self._settings = {**settings, "noise": "global", "seed": seed ^ TRIAL_STREAM}
-        self._settings["joint_kernel"] = "limit" if is_limit else "trees"
-        self._n_trees = TREES_OF_LIMIT if is_limit else STAGE.trees
+        self._settings = {
+            **settings,
+            "noise": "global",
+            "seed": seed ^ TRIAL_STREAM,
+            "joint_kernel": judge.joint_kernel,
+            "n_estimators": min(judge.trees, settings["n_estimators"]),
+        }
         self._low, self._high, self._n_threads = low, high, n_threads
 
     def is_better(self, result: TrialResult, equal: TrialResult) -> bool:
         """Whether a result is better than that of equal rates by more than chance explains."""
-        return result.certain_gain(equal, self._errors) > self._nats / self._n_held
+        gain = result.certain_gain(equal, self._judge.standard_errors)
+        return gain > self._judge.nats / self._n_held
 
     def run(self, weights: FloatArray, maps: Maps | None) -> TrialResult:
         """How well a small forest with these rates predicts the rows that judge."""
@@ -238,11 +252,7 @@ class _Trial:
         others = np.arange(n_held, min(STAGE.rows, len(self._X)))
         left_out = self._settings["posterior"] == "joint"
         rows = others if left_out else np.r_[:n_held, others]
-        settings = {
-            **self._settings,
-            "n_estimators": min(self._n_trees, self._settings["n_estimators"]),
-        }
-        forest = _core.MondrianRegressor(**settings)
+        forest = _core.MondrianRegressor(**self._settings)
         forest.fit(
             self._X[rows],
             self._y[rows],

@@ -92,8 +92,9 @@ impl RowNoise {
         }
         self.scale(&mut weights);
         for (rest, root) in rest.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
+            let inverse = 1.0 / root;
             for number in rest {
-                *number *= 1.0 / root;
+                *number *= inverse;
             }
         }
         Ok(weights)
