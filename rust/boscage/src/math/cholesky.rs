@@ -51,21 +51,29 @@ impl BlockRow {
 }
 
 impl CholeskyFactor {
-    /// `fill` turns zeros into the entries of a row up to the diagonal. The matrix must be positive definite by more than
+    /// `fill` turns zeros into the entries of some rows from the given one on, up to the diagonal. The matrix must be positive definite by more than
     /// rounding: there is an `s^2` on its diagonal.
     ///
     /// # Errors
     /// An interrupt.
-    pub(crate) fn new(n_rows: usize, run: &Run<'_>, fill: impl Fn(usize, &mut [f64]) + Sync) -> Result<Self> {
+    pub(crate) fn new(
+        n_rows: usize,
+        run: &Run<'_>,
+        fill: impl Fn(usize, &mut [&mut [f64]]) + Sync,
+    ) -> Result<Self> {
         let threads = Threads::new(run.n_threads);
         let n_blocks = n_rows.div_ceil(BLOCK);
         let rows = threads.try_map(n_blocks, run.control, |block| {
             let width = (block + 1) * BLOCK;
             let mut entries = vec![0.0; BLOCK * width];
-            for (i, row) in entries.chunks_exact_mut(width).enumerate() {
-                let at = block * BLOCK + i;
-                // Rows that fill the last block are those of an identity.
-                if at < n_rows { fill(at, &mut row[..=at]) } else { row[at] = 1.0 }
+            let first = block * BLOCK;
+            let rows = (first..).zip(entries.chunks_exact_mut(width));
+            let mut rows: Vec<&mut [f64]> = rows.map(|(at, row)| &mut row[..=at]).collect();
+            // Rows that fill the last block are those of an identity.
+            let (own, others) = rows.split_at_mut(BLOCK.min(n_rows - first));
+            fill(first, own);
+            for row in others {
+                row[row.len() - 1] = 1.0;
             }
             BlockRow { entries, inverse: Vec::new() }
         })?;
@@ -350,8 +358,12 @@ mod tests {
 
     fn factor(matrix: &[f64], n: usize, n_threads: usize) -> CholeskyFactor {
         let run = Run { n_threads, ..Run::default() };
-        CholeskyFactor::new(n, &run, |row, entries| entries.copy_from_slice(&matrix[row * n..=row * n + row]))
-            .unwrap()
+        CholeskyFactor::new(n, &run, |first, rows| {
+            for (row, entries) in (first..).zip(rows) {
+                entries.copy_from_slice(&matrix[row * n..=row * n + row]);
+            }
+        })
+        .unwrap()
     }
 
     #[test]

@@ -66,8 +66,9 @@ impl LimitEquations {
             None => Problem::of_judges(forest, storage, classes, &order).best_noise(run)?,
         };
         let problem = Problem::new(forest, storage, classes, order);
-        let covariances =
-            |row: usize, entries: &mut [f64]| problem.rows.covariances(row, &problem.covariance, entries);
+        let covariances = |first: usize, entries: &mut [&mut [f64]]| {
+            problem.rows.covariances(first, &problem.covariance, entries);
+        };
         let solution = Solution::new(&problem.codes, covariances, noise, run)?;
         Ok(Self { problem, noise, solution })
     }
@@ -148,11 +149,13 @@ impl Problem {
         }
         let covariances = run.map(n_rows, |row| {
             let mut entries = vec![0.0; row + 1];
-            self.rows.covariances(row, &self.covariance, &mut entries);
+            self.rows.covariances(row, &self.covariance, &mut [&mut entries]);
             Ok(entries)
         })?;
         let error = |noise: usize| -> Result<f64> {
-            let fill = |row: usize, entries: &mut [f64]| entries.copy_from_slice(&covariances[row]);
+            let fill = |first: usize, rows: &mut [&mut [f64]]| {
+                rows.iter_mut().zip(&covariances[first..]).for_each(|(row, own)| row.copy_from_slice(own));
+            };
             Solution::new(&self.codes, fill, NOISES[noise], run)?.left_out_error(&self.codes, run)
         };
         let mut best = (FIRST_NOISE, error(FIRST_NOISE)?);
@@ -177,7 +180,7 @@ impl Problem {
 impl Solution {
     fn new(
         codes: &Codes,
-        covariances: impl Fn(usize, &mut [f64]) + Sync,
+        covariances: impl Fn(usize, &mut [&mut [f64]]) + Sync,
         noise: f64,
         run: &Run<'_>,
     ) -> Result<Self> {

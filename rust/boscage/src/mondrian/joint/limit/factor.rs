@@ -13,20 +13,22 @@ pub(crate) struct LimitFactor {
 }
 
 impl LimitFactor {
-    /// `covariances` fills in those of a row with the rows before it, and with itself; entries are 0 before. The noise of a row of
-    /// weight `w` has the variance `noise_variance / w`.
+    /// `covariances` fills in those of some rows from the given one on, of each with the rows before it and with itself; entries
+    /// are 0 before. The noise of a row of weight `w` has the variance `noise_variance / w`.
     ///
     /// # Errors
     /// An interrupt.
     pub(crate) fn new(
         n_rows: usize,
-        covariances: impl Fn(usize, &mut [f64]) + Sync,
+        covariances: impl Fn(usize, &mut [&mut [f64]]) + Sync,
         (noise_variance, weights): (f64, Option<&[f64]>),
         run: &Run<'_>,
     ) -> Result<Self> {
-        let factor = CholeskyFactor::new(n_rows, run, |row, entries| {
-            covariances(row, entries);
-            entries[row] += noise_variance / weights.map_or(1.0, |weights| weights[row]);
+        let factor = CholeskyFactor::new(n_rows, run, |first, rows| {
+            covariances(first, rows);
+            for (row, entries) in (first..).zip(rows) {
+                entries[row] += noise_variance / weights.map_or(1.0, |weights| weights[row]);
+            }
         })?;
         Ok(Self { factor })
     }

@@ -8,6 +8,8 @@ use crate::math::vectors::with_vectors;
 
 /// Parts on which threads work; results depend on it, and not on the number of threads.
 const PARTS: usize = 8;
+/// Rows that are filled at the same time.
+const FILLED: usize = 32;
 /// Rows that are multiplied at the same time, so that numbers are fetched once for all of them.
 const AT_ONCE: usize = 4;
 
@@ -23,7 +25,7 @@ struct RowBlock {
 }
 
 impl SymmetricMatrix {
-    /// `fill` turns zeros into the entries of a row before the diagonal.
+    /// `fill` turns zeros into the entries of some rows from the given one on, before the diagonal.
     ///
     /// # Errors
     /// An interrupt.
@@ -31,7 +33,7 @@ impl SymmetricMatrix {
         n_rows: usize,
         diagonal: f64,
         run: &Run<'_>,
-        fill: impl Fn(usize, &mut [f64]) + Sync,
+        fill: impl Fn(usize, &mut [&mut [f64]]) + Sync,
     ) -> Result<Self> {
         // As many entries in each.
         let start = |part: usize| (n_rows as f64 * (part as f64 / PARTS as f64).sqrt()).round() as usize;
@@ -40,12 +42,30 @@ impl SymmetricMatrix {
             let n_entries: usize = rows.clone().sum();
             let mut entries = vec![0.0; n_entries];
             let mut rest = entries.as_mut_slice();
-            for row in rows.clone() {
-                let (own, others) = rest.split_at_mut(row);
-                fill(row, own);
-                rest = others;
+            for first in rows.clone().step_by(FILLED) {
+                let own = (first..rows.end.min(first + FILLED)).map(|row| rest.split_off_mut(..row));
+                fill(first, &mut own.map(|own| own.expect("as many entries")).collect::<Vec<_>>());
             }
             Ok(RowBlock { rows, entries })
+        })?;
+        Ok(Self { diagonal, parts })
+    }
+
+    /// A matrix with another diagonal, whose entries `replace` makes of these.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn with(
+        &self,
+        diagonal: f64,
+        run: &Run<'_>,
+        replace: impl Fn(&mut [f64]) + Sync,
+    ) -> Result<Self> {
+        let parts = run.map(self.parts.len(), |part| {
+            let RowBlock { rows, entries } = &self.parts[part];
+            let mut entries = entries.clone();
+            replace(&mut entries);
+            Ok(RowBlock { rows: rows.clone(), entries })
         })?;
         Ok(Self { diagonal, parts })
     }

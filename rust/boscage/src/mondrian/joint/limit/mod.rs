@@ -16,11 +16,11 @@ mod exponential;
 mod factor;
 mod logistic;
 mod matrix;
+mod rows;
 
 use crate::control::Run;
-use crate::data::{RowId, Rows, Scalar, Table};
+use crate::data::Rows;
 use crate::error::Result;
-use crate::math::vectors::with_vectors;
 use crate::mondrian::joint::LeftOutPlace;
 use crate::mondrian::joint::conjugate_gradients::RowNoise;
 use crate::mondrian::process::domain::Domain;
@@ -29,9 +29,7 @@ use matrix::SymmetricMatrix;
 pub(crate) use exponential::ExponentialCovariance;
 pub(crate) use factor::LimitFactor;
 pub(crate) use logistic::LogisticCovariance;
-
-/// Features whose distances are added in one pass over the rows.
-const AT_ONCE: usize = 4;
+pub(crate) use rows::LimitRows;
 
 /// A covariance that depends on the distance alone.
 pub(crate) trait Covariance {
@@ -42,96 +40,16 @@ pub(crate) trait Covariance {
     fn replace(&self, distances: &mut [f64]);
 }
 
-/// Rows in a common order.
-#[derive(Debug, Clone)]
-pub(crate) struct LimitRows {
-    /// The features that are ever cut.
-    features: Vec<Feature>,
-    n_rows: usize,
-}
+/// The distances of all pairs of rows.
+pub(crate) struct PairDistances(SymmetricMatrix);
 
-#[derive(Debug, Clone)]
-struct Feature {
-    number: usize,
-    /// From where coordinates are counted: small differences of large numbers stay exact.
-    origin: f64,
-    rate: f64,
-    /// The rows' places in units of the distance.
-    places: Vec<f64>,
-}
-
-impl Feature {
-    fn place(&self, coordinate: f64) -> f64 {
-        self.rate * (coordinate - self.origin)
+impl PairDistances {
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn new(rows: &LimitRows, run: &Run<'_>) -> Result<Self> {
+        let fill = |first: usize, before: &mut [&mut [f64]]| rows.add_distances_before(first, before);
+        Ok(Self(SymmetricMatrix::new(rows.n_rows(), 0.0, run, fill)?))
     }
-}
-
-impl LimitRows {
-    /// `rates` are those of the coordinates, which `table` has.
-    pub(crate) fn new<S: Scalar>(table: Table<'_, S>, order: &[RowId], rates: &[f64]) -> Self {
-        let cut = rates.iter().enumerate().filter(|(_, rate)| **rate > 0.0);
-        let features = cut.map(|(number, &rate)| {
-            let of = |row: &RowId| -> f64 { table.row(*row)[number].into() };
-            let feature = Feature { number, origin: order.first().map_or(0.0, of), rate, places: Vec::new() };
-            Feature { places: order.iter().map(|row| feature.place(of(row))).collect(), ..feature }
-        });
-        Self { features: features.collect(), n_rows: order.len() }
-    }
-
-    /// The distances of a point, given by its coordinates, from all rows.
-    fn to_point(&self, x: impl Fn(usize) -> f64, distances: &mut Vec<f64>) {
-        distances.clear();
-        distances.resize(self.n_rows, 0.0);
-        add_distances(&self.features, |feature| feature.place(x(feature.number)), distances);
-    }
-
-    pub(crate) fn n_rows(&self) -> usize {
-        self.n_rows
-    }
-
-    /// Whether two rows have the same covariances.
-    pub(crate) fn are_copies(&self, a: usize, b: usize) -> bool {
-        self.features.iter().all(|feature| feature.places[a] == feature.places[b])
-    }
-
-    /// Turns zeros into the covariances of a row with the rows before it, and with itself.
-    pub(crate) fn covariances(&self, row: usize, covariance: &impl Covariance, entries: &mut [f64]) {
-        let (before, own) = entries.split_at_mut(row);
-        self.covariances_before(row, covariance, before);
-        own[0] = covariance.of_itself();
-    }
-
-    fn covariances_before(&self, row: usize, covariance: &impl Covariance, entries: &mut [f64]) {
-        add_distances(&self.features, |feature| feature.places[row], entries);
-        covariance.replace(entries);
-    }
-}
-
-/// Adds the distances of a point from the first rows. The point has a place in each feature.
-fn add_distances(features: &[Feature], place: impl Fn(&Feature) -> f64, distances: &mut [f64]) {
-    let (some, rest) = features.as_chunks();
-    for some in some {
-        add_to_distances::<AT_ONCE>(some, &place, distances);
-    }
-    for one in rest {
-        add_to_distances(std::array::from_ref(one), &place, distances);
-    }
-}
-
-fn add_to_distances<const N: usize>(
-    features: &[Feature; N],
-    place: impl Fn(&Feature) -> f64,
-    distances: &mut [f64],
-) {
-    let places = features.each_ref().map(|feature| &feature.places[..distances.len()]);
-    let own = features.each_ref().map(place);
-    with_vectors!(move || {
-        for (row, distance) in distances.iter_mut().enumerate() {
-            for i in 0..N {
-                *distance += (places[i][row] - own[i]).abs();
-            }
-        }
-    });
 }
 
 /// The system of some rows and a noise.
@@ -150,9 +68,24 @@ impl<'a> LimitSystem<'a> {
         (noise_variance, weights): (f64, Option<&[f64]>),
         run: &'a Run<'a>,
     ) -> Result<Self> {
-        let matrix = SymmetricMatrix::new(rows.n_rows, covariance.of_itself(), run, |row, before| {
-            rows.covariances_before(row, covariance, before);
-        })?;
+        let fill =
+            |first: usize, before: &mut [&mut [f64]]| rows.covariances_before(first, covariance, before);
+        let matrix = SymmetricMatrix::new(rows.n_rows(), covariance.of_itself(), run, fill)?;
+        Ok(Self { matrix, noise: RowNoise::new(noise_variance, weights), run })
+    }
+
+    /// The same, of rows whose distances are known: several covariances of some rows then take less time.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn of_distances(
+        distances: &PairDistances,
+        covariance: &(impl Covariance + Sync),
+        (noise_variance, weights): (f64, Option<&[f64]>),
+        run: &'a Run<'a>,
+    ) -> Result<Self> {
+        let replace = |distances: &mut [f64]| covariance.replace(distances);
+        let matrix = distances.0.with(covariance.of_itself(), run, replace)?;
         Ok(Self { matrix, noise: RowNoise::new(noise_variance, weights), run })
     }
 
@@ -221,40 +154,41 @@ impl<C: Covariance + Sync> LimitFunction<C> {
     /// An interrupt.
     pub(crate) fn at_rows(&self, domain: &Domain, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         /// Rows for which a thread works at a time.
-        const CHUNK: usize = 64;
+        const CHUNK: usize = 32;
         let n = rows.n_rows();
         let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
             let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
             let coordinates = domain.coordinates(rows);
-            let (mut buffer, mut sums) = (Vec::new(), Vec::with_capacity(rows.n_rows() * self.n_columns));
-            for i in 0..rows.n_rows() {
-                match &coordinates {
-                    Some(all) => {
-                        self.add_point(|d| f64::from(all[i * rows.n_features() + d]), &mut buffer, &mut sums);
-                    }
-                    None => self.add_point(|d| rows.at(i, d), &mut buffer, &mut sums),
-                }
-            }
-            Ok(sums)
+            let mut covariances = vec![0.0; rows.n_rows() * self.rows.n_rows()];
+            let mut each: Vec<&mut [f64]> = covariances.chunks_exact_mut(self.rows.n_rows()).collect();
+            let at = |i: usize, d: usize| match &coordinates {
+                Some(all) => f64::from(all[i * rows.n_features() + d]),
+                None => rows.at(i, d),
+            };
+            self.rows.add_distances_of(at, &mut each);
+            self.covariance.replace(&mut covariances);
+            Ok(covariances
+                .chunks_exact(self.rows.n_rows())
+                .flat_map(|own| self.sums(own))
+                .collect::<Vec<f64>>())
         })?;
         Ok(chunks.concat())
     }
 
-    /// Appends the sums at a point, given by its coordinates.
-    fn add_point(&self, x: impl Fn(usize) -> f64, buffer: &mut Vec<f64>, sums: &mut Vec<f64>) {
-        self.rows.to_point(x, buffer);
-        self.covariance.replace(buffer);
+    /// The sums at a point, given its covariances.
+    fn sums(&self, covariances: &[f64]) -> Vec<f64> {
         if self.n_columns == 1 {
-            sums.push(buffer.iter().zip(&self.weights).map(|(covariance, weight)| covariance * weight).sum());
-            return;
+            return vec![
+                covariances.iter().zip(&self.weights).map(|(covariance, weight)| covariance * weight).sum(),
+            ];
         }
-        let start = sums.len();
-        sums.resize(start + self.n_columns, 0.0);
-        for (covariance, weights) in buffer.iter().zip(self.weights.chunks_exact(self.n_columns)) {
-            for (sum, weight) in sums[start..].iter_mut().zip(weights) {
+        let mut sums = vec![0.0; self.n_columns];
+        for (covariance, weights) in covariances.iter().zip(self.weights.chunks_exact(self.n_columns)) {
+            for (sum, weight) in sums.iter_mut().zip(weights) {
                 *sum += covariance * weight;
             }
         }
+        sums
     }
 }
 

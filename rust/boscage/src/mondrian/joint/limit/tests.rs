@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::{Rows, goes_right};
+use crate::data::{RowId, Rows, Table, goes_right};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::process::domain::Domain;
@@ -24,7 +24,7 @@ fn limit_rows(x: &[f64]) -> LimitRows {
 /// The covariances of a row with those before it.
 fn covariances(rows: &LimitRows, covariance: &impl Covariance, row: usize) -> Vec<f64> {
     let mut before = vec![0.0; row];
-    rows.covariances_before(row, covariance, &mut before);
+    rows.covariances_before(row, covariance, &mut [&mut before]);
     before
 }
 
@@ -176,5 +176,49 @@ fn left_out_rows_by_noise() {
         };
         smallest.left_out_by_noise(&targets, (left_out, &places), (&noises, 1e-12), next).unwrap();
         assert_eq!(n_calls, 2);
+    }
+}
+
+/// Distances are sums over features in order, to the last bit, wherever tiles and groups of points end.
+#[test]
+fn distances_in_tiles_are_sums_over_features() {
+    const ROWS: usize = 1030;
+    let rates = [2.0, 0.0, 0.5, 1.5, 0.1, 3.0, 0.7];
+    let mut stream = Stream::new(9, 0);
+    let x: Vec<f64> = (0..ROWS * rates.len()).map(|_| stream.unit()).collect();
+    let order: Vec<RowId> = (0..ROWS as RowId).collect();
+    let limit = LimitRows::new(Table::new(&x, rates.len()), &order, &rates);
+    let distance = |a: usize, b: usize| {
+        let place = |row: usize, d: usize| rates[d] * (x[row * rates.len() + d] - x[d]);
+        (0..rates.len()).fold(0.0, |sum, d| sum + (place(b, d) - place(a, d)).abs())
+    };
+    for (first, n) in [(0, 3), (1, 1), (510, 5), (1000, 30)] {
+        let mut before: Vec<Vec<f64>> = (first..first + n).map(|row| vec![0.0; row]).collect();
+        limit.add_distances_before(first, &mut before.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>());
+        for (row, found) in (first..).zip(before) {
+            assert_eq!(found, (0..row).map(|other| distance(row, other)).collect::<Vec<_>>());
+        }
+    }
+    let mut all = vec![vec![0.0; ROWS]; 3];
+    let coordinate = |point: usize, d: usize| x[(7 * point) * rates.len() + d];
+    limit.add_distances_of(coordinate, &mut all.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>());
+    for (point, found) in all.into_iter().enumerate() {
+        assert_eq!(found, (0..ROWS).map(|row| distance(7 * point, row)).collect::<Vec<_>>());
+    }
+}
+
+/// A system is the same for distances that are known before.
+#[test]
+fn systems_of_known_distances_are_the_same() {
+    const N: usize = 75;
+    let (x, run) = (rows(N), Run::default());
+    let limit = limit_rows(&x);
+    let distances = PairDistances::new(&limit, &run).unwrap();
+    let weights: Vec<[f64; 2]> = (0..N).map(|i| [1.0, i as f64]).collect();
+    for gamma2 in [0.3, 4.0] {
+        let covariance = LogisticCovariance::new(1.3, gamma2, f64::INFINITY);
+        let at_once = LimitSystem::new(&limit, &covariance, (0.1, None), &run).unwrap();
+        let known = LimitSystem::of_distances(&distances, &covariance, (0.1, None), &run).unwrap();
+        assert_eq!(at_once.means(&weights).unwrap(), known.means(&weights).unwrap());
     }
 }

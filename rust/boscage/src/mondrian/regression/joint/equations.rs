@@ -5,7 +5,9 @@ use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::joint::limit::{LimitFactor, LimitFunction, LimitRows, LimitSystem, LogisticCovariance};
+use crate::mondrian::joint::limit::{
+    LimitFactor, LimitFunction, LimitRows, LimitSystem, LogisticCovariance, PairDistances,
+};
 use crate::mondrian::joint::{LeftOutPlace, System, Trees};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
@@ -125,7 +127,8 @@ impl Limit {
     /// An interrupt.
     fn factor(&self, weights: Option<&[f64]>, hyper: &Hyperparameters, run: &Run<'_>) -> Result<LimitFactor> {
         let covariance = self.covariance(hyper);
-        let covariances = |row: usize, entries: &mut [f64]| self.rows.covariances(row, &covariance, entries);
+        let covariances =
+            |first: usize, entries: &mut [&mut [f64]]| self.rows.covariances(first, &covariance, entries);
         LimitFactor::new(self.rows.n_rows(), covariances, (noise_of(hyper), weights), run)
     }
 
@@ -140,6 +143,12 @@ impl Limit {
         LimitSystem::new(&self.rows, &self.covariance(hyper), (noise_of(hyper), weights), run)
     }
 
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn distances(&self, run: &Run<'_>) -> Result<PairDistances> {
+        PairDistances::new(&self.rows, run)
+    }
+
     /// Predictions of left-out rows at hyperparameters that differ in the noise's share of `gamma_1` only, from the largest to
     /// the smallest; see [`LimitSystem::left_out_by_noise`]. `rows` are the targets of `L` problems, which rows are not in a
     /// problem, and which are predicted.
@@ -148,7 +157,7 @@ impl Limit {
     /// An interrupt.
     pub(crate) fn left_out_by_noise<const L: usize>(
         &self,
-        weights: Option<&[f64]>,
+        (distances, weights): (&PairDistances, Option<&[f64]>),
         points: &[Hyperparameters],
         (targets, is_left_out, places): (&[[f64; L]], impl Fn(usize, usize) -> bool, &[LeftOutPlace]),
         tolerance: f64,
@@ -159,7 +168,8 @@ impl Limit {
         // A factor on both does not change the mean.
         let of = |hyper: &Hyperparameters| noise_of(hyper) * last.gamma1 / hyper.gamma1;
         let noises: Vec<f64> = points.iter().map(of).collect();
-        let system = self.system(weights, last, run)?;
+        let noise = (noise_of(last), weights);
+        let system = LimitSystem::of_distances(distances, &self.covariance(last), noise, run)?;
         system.left_out_by_noise(targets, (is_left_out, places), (&noises, tolerance), next)
     }
 }
