@@ -324,15 +324,16 @@ def test_predictions_are_equivariant(
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100, 1e135])
+@pytest.mark.parametrize("min_samples_split", [2, 5])
 @pytest.mark.parametrize("hyperparameters", ["ml", "heuristic"])
 def test_predictions_scale_with_targets_of_any_magnitude(
-    scale: float, hyperparameters: str
+    scale: float, hyperparameters: str, min_samples_split: int
 ) -> None:
     """Equivariance far from one: no overflow, no variance that is zero, negative or not finite."""
     x, y = data(7)
     at = queries(7, x)
     settings: dict[str, Any] = {
-        "min_samples_split": 5,
+        "min_samples_split": min_samples_split,
         "hyperparameters": hyperparameters,
         "feature_range": (0.0, 1.0),
         "random_state": 7,

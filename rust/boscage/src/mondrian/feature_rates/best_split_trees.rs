@@ -40,6 +40,8 @@ pub(crate) struct BestSplitGrower<'a> {
 /// The best cut of a node along one feature.
 struct BestSplit {
     gain: f64,
+    /// What rounding may add to a gain.
+    least: f64,
     feature: usize,
     /// The greatest rank on the left.
     rank: u32,
@@ -73,7 +75,7 @@ impl<'a> BestSplitGrower<'a> {
             for tried in 0..self.n_tries {
                 draw_next(&mut features, tried, &mut stream);
                 let split = self.best_split(node, features[tried]);
-                if split.as_ref().is_some_and(|s| best.as_ref().is_none_or(|b| s.gain > b.gain)) {
+                if split.as_ref().is_some_and(|s| best.as_ref().is_none_or(|b| s.gain > b.gain + s.least)) {
                     best = split;
                 }
             }
@@ -104,7 +106,8 @@ impl<'a> BestSplitGrower<'a> {
         let n = keys.len() as f64;
         let total: f64 = keys.iter().map(|&key| target(key)).sum();
         let all = total * total / n;
-        // A gain must exceed rounding errors.
+        // A gain must exceed rounding errors; so must what it is greater than another one, since features that part rows alike
+        // gain the same.
         let least = 1e-12 * keys.iter().map(|&key| target(key) * target(key)).sum::<f64>();
         let mut best: Option<(f64, usize)> = None;
         let mut sum = 0.0;
@@ -116,14 +119,14 @@ impl<'a> BestSplitGrower<'a> {
             let left = (i + 1) as f64;
             let rest = total - sum;
             let gain = sum * sum / left + rest * rest / (n - left) - all;
-            if gain > best.map_or(least, |(most, _)| most) {
+            if gain > best.map_or(0.0, |(most, _)| most) + least {
                 best = Some((gain, i));
             }
         }
         best.map(|(gain, i)| {
             let value = |key: u64| self.axes[feature].values[(key & u64::from(u32::MAX)) as usize];
             let threshold = 0.5 * value(keys[i]) + 0.5 * value(keys[i + 1]);
-            BestSplit { gain, feature, rank: (keys[i] >> 32) as u32, threshold }
+            BestSplit { gain, least, feature, rank: (keys[i] >> 32) as u32, threshold }
         })
     }
 

@@ -29,6 +29,8 @@ const MIN_SAMPLES_SPLIT: usize = 5;
 /// Nodes with fewer rows are not recorded: their gains are small, and mostly due to chance.
 const MIN_RECORDED: usize = 20;
 const ITERATIONS: usize = 100;
+/// Features that are tried at a node, at most; else a third of all. The time of a tree grows with them.
+const MOST_TRIES: usize = 300;
 
 /// The relevance of each feature to extremely randomised trees, in two measures.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,7 +179,7 @@ impl ExtraTreeGrower<'_> {
         let mut importances = vec![0.0; n_features];
         let mut rows = self.sample(&mut stream);
         let mut features: Vec<usize> = (0..n_features).collect();
-        let n_tries = n_features.div_ceil(3).max(n_features.min(8));
+        let n_tries = n_features.div_ceil(3).max(n_features.min(8)).min(MOST_TRIES);
         let mut stack = vec![(0, rows.len())];
         while let Some((start, end)) = stack.pop() {
             let node = &mut rows[start..end];
@@ -199,7 +201,7 @@ impl ExtraTreeGrower<'_> {
                     choices.candidates.push((d as u32, ((high - low) * self.units[d]) as f32));
                 }
                 let gain = all.total - self.after(node, d, threshold, &all);
-                if best.is_none_or(|(most, ..)| gain > most) {
+                if best.is_none_or(|(most, ..)| gain > most + all.rounding()) {
                     best = Some((gain, d, threshold));
                 }
             }
@@ -285,6 +287,11 @@ impl Impurity {
             };
         }
         self
+    }
+
+    /// What two gains may differ by where they are the same: features that part rows alike gain the same.
+    fn rounding(&self) -> f64 {
+        1e-12 * if self.counts.is_empty() { self.square } else { self.n }
     }
 
     /// The sums over the rows of `all` that are not in this set.
