@@ -7,7 +7,8 @@ the forest itself predict rows that no candidate was learned from. Equal rates a
 best candidate predicts these rows better by more than chance explains.
 
 A small forest gains more by good rates than a large one, and infinitely many trees gain least. So
-where the forest has their limit, it judges, too.
+where trees are fitted together, the limit that they go to judges, whether the forest has it or not:
+it has no noise of trees, which hides true gains and makes others up.
 """
 
 from __future__ import annotations
@@ -120,8 +121,7 @@ def learn_rates_and_maps(
     # With few rows, or with equal importances, there is nothing to choose.
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
-    is_limit = _core.MondrianRegressor(**settings).takes_limit(sample.n_rows)
-    judge = BY_LIMIT if is_limit else BY_TREES
+    judge = BY_LIMIT if _has_limit(settings, len(some)) else BY_TREES
     trial = _Trial(some, y, n_held, settings, judge, **learn, row_weights=sample.weights)
     chosen = _choose(proposals, trial)
     # Rates of the kernel stay those that were judged: other rows give quite different ones. All
@@ -129,6 +129,12 @@ def learn_rates_and_maps(
     if len(some) < LEARN_AGAIN and chosen.kind != "kernel":
         proposals = _Proposals(some, y, **learn)
     return LearnedRates(proposals.importances, chosen.power, *proposals.rates(chosen))
+
+
+def _has_limit(settings: Mapping[str, Any], n_rows: int) -> bool:
+    """Whether there is a limit of infinitely many trees of a forest with these settings."""
+    of_limit = {**settings, "joint_kernel": BY_LIMIT.joint_kernel}
+    return bool(_core.MondrianRegressor(**of_limit).takes_limit(n_rows))
 
 
 def _choose(proposals: _Proposals, trial: _Trial) -> Candidate:
