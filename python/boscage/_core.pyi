@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 __all__ = [
+    "CALIBRATING_ROWS",
     "BartClassifier",
     "BartRegressor",
     "BartSettings",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 __version__: str
+CALIBRATING_ROWS: int
 
 _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
@@ -46,7 +48,7 @@ _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 _Categories = list[tuple[int, list[_Label], list[float], float]]
 _Mixture = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-_CellCounts = tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]
+_CellCounts = tuple[NDArray[np.uint64], list[NDArray[np.float64]], list[NDArray[np.uint64]]]
 
 # What classes have alike; these bases are not there at run time.
 
@@ -352,7 +354,7 @@ class CellPlan:
         self, X: _Rows, targets: NDArray[np.float64], *, n_threads: int = 1
     ) -> _CellCounts: ...
     def condensed(
-        self, counts: _CellCounts, least: int
+        self, counts: _CellCounts, least: int, *, one_less: bool = False
     ) -> tuple[CellPlan, NDArray[np.uint64], NDArray[np.bool_]]: ...
     def refined(self, is_cut: NDArray[np.bool_], depth: int) -> CellPlan: ...
     def owned(self, owners: list[int]) -> CellPlan: ...
@@ -399,12 +401,28 @@ class ClassifierCells(_Cells):
         n_rows_of: list[int],
         *,
         discount: float = 10.0,
+        calibration: str | None = None,
         declared: list[_Label] | None = None,
         sample_weight: NDArray[np.float64] | None = None,
     ) -> Self: ...
     def proba_of_votes(
-        self, X: _Rows, votes: list[NDArray[np.uint64]], *, n_threads: int = 1
+        self,
+        X: _Rows,
+        votes: list[NDArray[np.uint64]],
+        link: tuple[float, float] = ...,
+        *,
+        n_threads: int = 1,
     ) -> NDArray[np.float64]: ...
+    def left_out_votes(
+        self, rows: NDArray[np.uint32], discounts: list[float], *, n_threads: int = 1
+    ) -> NDArray[np.uint64]: ...
+    def links_of_votes(
+        self,
+        rows: NDArray[np.uint32],
+        copies: NDArray[np.uint8],
+        discounts: list[float],
+        votes: list[NDArray[np.uint64]],
+    ) -> list[tuple[float, float]]: ...
     def targets(self) -> NDArray[np.uint32]: ...
 
 @final

@@ -8,7 +8,7 @@ pytest.importorskip("distributed")
 import dask.array as da
 from sklearn.base import clone
 
-from boscage.dask._cell_changes import _oldest
+from boscage.dask._cells.changes import _oldest
 from cells import (
     CLASSES,
     N_FEATURES,
@@ -190,7 +190,7 @@ def test_parameters_that_do_not_shape_trees_may_change(client):
     x, y = data(one)
     one.fit(x[:200], y[:200])
     forest = apart(one, client).fit(*whole(x[:200], y[:200]))
-    for params in ({"discount": 1.0}, {"predictive": "realised"}):
+    for params in ({"discount": 1.0}, {"predictive": "realised"}, {"calibration": None}):
         one.set_params(**params).partial_fit(x[200:], y[200:], ids=np.arange(900, 1100))
         ids = da.arange(900, 1100, chunks=200)
         check_same(forest.set_params(**params).partial_fit(*whole(x[200:], y[200:]), ids=ids), one)

@@ -15,7 +15,9 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import boscage
-from boscage.dask import _cell_tasks, _cells
+from boscage.dask import MondrianForestClassifier
+from boscage.dask._cells import forest as cell_forest
+from boscage.dask._cells import tasks
 from cells import (
     CLASSES,
     N_ROWS,
@@ -55,7 +57,7 @@ def test_any_owners_partitions_and_orders_give_the_forest_of_one_machine(
     forest = apart(one, client).fit(*parted(rng, x[order], y[order]))
     assert len(forest.workers_) == n_owners
     check_same(forest, one)
-    held = forest._fitted.ask(_cell_tasks.held)
+    held = forest._fitted.ask(tasks.held)
     n_pairs = N_ROWS * one.n_estimators
     assert sum(pairs for _, pairs in held) == n_pairs
     if one.lifetime == np.inf:
@@ -198,6 +200,44 @@ def test_learned_rates(client, owners, one, is_weighted):
         check_same(forest, one)
 
 
+def test_the_defaults_of_the_classifier(client):
+    one = boscage.MondrianForestClassifier(10, random_state=0)
+    x, y = data(one)
+    one.fit(x, y)
+    forest = MondrianForestClassifier(10, random_state=0, partition="cells", client=client)
+    check_same(forest.fit(*parted(np.random.default_rng(0), x, y)), one)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+def test_rows_that_are_hard_to_leave_out_calibrate_as_on_one_machine(
+    client, owners, predictive, is_weighted
+):
+    """Rows alone in their cells, rows without which a node has one class, a lone class."""
+    owners(5)
+    rng = np.random.default_rng(3)
+    x, y = data(CLASSES[0])
+    x[::40] = rng.normal(scale=20.0, size=x[::40].shape)
+    y[:] = np.where(x[:, 0] > 0.5, "low", "high")
+    y[rng.choice(N_ROWS, 6, replace=False)] = "odd"
+    y[7] = "lone"
+    one = boscage.MondrianForestClassifier(
+        6,
+        random_state=4,
+        feature_range=(0.0, 1.0),
+        feature_weights=None,
+        predictive=predictive,
+        lifetime=6.0,
+        discount=0.1,
+    )
+    weights = (rng.choice([0.25, 1.0, 3.0], N_ROWS),) if is_weighted else ()
+    one.fit(x, y, *weights)
+    parts = [da.from_array(a, chunks=(70, -1)[: a.ndim]) for a in (x, y, *weights)]
+    forest = apart(one, client).fit(*parts)
+    assert one.calibration_power_ != 1.0
+    check_same(forest, one)
+
+
 def test_hyperparameters_are_those_that_were_given(client):
     one = clone(NUMBERS[1])
     x, y = data(one)
@@ -211,14 +251,14 @@ def test_a_share_that_moves_is_the_same_share(client, one):
     forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
     share = forest._fitted.shares[1].result()
     twin = pickle.loads(pickle.dumps(share))
-    assert _cell_tasks.hashes(twin) == _cell_tasks.hashes(share)
+    assert tasks.hashes(twin) == tasks.hashes(share)
     plan = pickle.loads(pickle.dumps(forest._fitted.plan))
     own = TEST_ROWS[plan.rows_by_owner(TEST_ROWS, 2)[1]]
     assert len(own)
     assert np.array_equal(twin.lists(own), share.lists(own))
     # It may be asked to join its trees twice, and for its summary afterwards.
-    assert np.array_equal(_cell_tasks.summaries(share), _cell_tasks.summaries(twin))
-    assert _cell_tasks.joined(share, []) is share
+    assert np.array_equal(tasks.summaries(share), tasks.summaries(twin))
+    assert tasks.joined(share, []) is share
 
 
 def test_rows_that_hardly_differ_stay_together(client, owners):
@@ -246,9 +286,9 @@ def test_one_row_and_one_class(client, owners):
 
 def test_large_cells_go_first_to_whoever_has_least():
     n_rows = np.array([5, 1, 9, 4, 4, 1], np.uint64)
-    owners = _cells.shared_out(n_rows, 3)
+    owners = cell_forest.shared_out(n_rows, 3)
     assert sorted(np.bincount(owners, weights=n_rows).tolist()) == [7.0, 8.0, 9.0]
-    assert _cells.shared_out(n_rows[:2], 5) == [0, 1]
+    assert cell_forest.shared_out(n_rows[:2], 5) == [0, 1]
 
 
 # -- refusals -------------------------------------------------------------------------------------
@@ -258,11 +298,6 @@ def test_large_cells_go_first_to_whoever_has_least():
     ("one", "params", "message"),
     [
         (CLASSES[0], {"discount": "loo"}, "discount='loo': give a number"),
-        (
-            CLASSES[0],
-            {"calibration": "loo"},
-            "calibration='loo': .*; set calibration=None, or choo",
-        ),
         (
             CLASSES[0],
             {"class_weight": "balanced"},

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places, Sample
+from boscage.mondrian.feature_rates._samples import (
+    Copies,
+    KeyCounts,
+    Places,
+    Sample,
+    learning_order,
+)
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
 
@@ -22,16 +28,20 @@ def test_a_sample_of_parts_is_that_of_all_rows(
         y = rng.integers(0, 3, n_rows) if has_classes else rng.normal(size=n_rows).round(1)
         weights = rng.choice([0.5, 1.0, 3.0], n_rows) if is_weighted else None
         expected = Sample.of(X, y, weights, 7)
-        seed, n_parts, n_groups = 7, int(rng.integers(1, 9)), int(rng.integers(1, 5))
+        order, n_parts, n_groups = (
+            learning_order(7),
+            int(rng.integers(1, 9)),
+            int(rng.integers(1, 5)),
+        )
         parts = [own for own in np.array_split(rng.permutation(n_rows), n_parts) if len(own)]
-        counts = [KeyCounts.of(X[own], seed) for own in parts]
+        counts = [KeyCounts.of(X[own], order) for own in parts]
         groups = [
             KeyCounts.sum([own.in_group(group, n_groups) for own in counts]).first_places()
             for group in range(n_groups)
         ]
         places = Places.first(groups)
         copies = [
-            Copies.of(places, X[own], y[own], None if weights is None else weights[own], seed)
+            Copies.of(places, X[own], y[own], None if weights is None else weights[own], order)
             for own in parts
         ]
         found = places.sample(copies, n_rows, is_weighted=is_weighted)

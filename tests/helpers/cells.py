@@ -12,15 +12,12 @@ TEST_ROWS = 2.0 * uniform(5, 70, N_FEATURES) - 0.5
 HYPER = {"mu": 0.5, "gamma1": 2.0, "gamma2": 0.3, "noise_variance": 0.05}
 
 CLASSES = [
-    boscage.MondrianForestClassifier(
-        5, random_state=1, feature_weights=None, calibration=None, discount=3.0
-    ),
+    boscage.MondrianForestClassifier(5, random_state=1, feature_weights=None, discount=3.0),
     boscage.MondrianForestClassifier(
         3,
         random_state=2,
         feature_weights=[1.0, 0.2, 3.0],
         feature_range=(0.25, 0.5),
-        calibration=None,
         predictive="realised",
         min_samples_split=6,
     ),

@@ -21,9 +21,10 @@ from sklearn.exceptions import NotFittedError
 from boscage import _validation
 from boscage._input.ids import check_ids
 from boscage._types import AnyArray
-from boscage.dask import _cell_changes, _cells, _shares
-from boscage.dask._cell_tasks import CellShare
-from boscage.dask._cells import CellForest
+from boscage.dask import _shares
+from boscage.dask._cells import changes
+from boscage.dask._cells.forest import CellForest, refuse
+from boscage.dask._cells.tasks import CellShare
 from boscage.dask._cluster import (
     Fitted,
     open_cluster,
@@ -143,7 +144,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         before = self._require_fitted()
         check_ids(ids)
         if isinstance(before, CellForest):
-            self._fitted = _cell_changes.forget_rows(before, ids)
+            self._fitted = changes.forget_rows(before, ids)
         else:
             self._fitted = self._updated(before, self._share.without, ids)
         return self
@@ -157,8 +158,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         before = self._require_fitted()
         self._require_same_partition(before)
         if isinstance(before, CellForest):
-            _cells.refuse(template, self._cell_share)
-            self._fitted = _cell_changes.add_rows(before, template, given)
+            refuse(template, self._cell_share)
+            self._fitted = changes.add_rows(before, template, given)
             return
         self._check_still_shared_out(template, before)
         table = table_of(before.client, template, given)
@@ -176,11 +177,11 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         template._window()
         template._n_threads()
         if self.partition == "cells":
-            _cells.refuse(template, self._cell_share)
+            refuse(template, self._cell_share)
         client, workers = open_cluster(self.client)
         if self.partition == "cells":
             seed, own = _validation.draw_seed(self.random_state), self._cell_share
-            return _cell_changes.fit(
+            return changes.fit(
                 template, own, given, client, tuple(workers), seed=seed, warms_up=warms_up
             )
         model = template._new_model(settings, 0)

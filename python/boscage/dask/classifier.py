@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 import boscage.mondrian
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
-from boscage.dask._cell_tasks import ClassifierCellShare
+from boscage.dask._cells.tasks import ClassifierCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import ClassifierShare
 from boscage.mondrian._discount import DISCOUNTS
@@ -35,8 +35,8 @@ class MondrianForestClassifier(DaskForest):
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
-        all pairs of a row and a tree. This needs ``calibration=None``, a number as `discount`, and
-        features that are numbers without missing values.
+        all pairs of a row and a tree. This needs ``posterior="kneser-ney"``, a number as
+        `discount`, ``class_weight=None``, and features that are numbers without missing values.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

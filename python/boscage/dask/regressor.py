@@ -9,8 +9,8 @@ import dask.array as da
 
 import boscage.mondrian
 from boscage.dask._base import DaskForest
-from boscage.dask._cell_tasks import RegressorCellShare
-from boscage.dask._cells import CellForest
+from boscage.dask._cells.forest import CellForest
+from boscage.dask._cells.tasks import RegressorCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._forest.base import Given

@@ -21,7 +21,13 @@ from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
 from boscage.mondrian._forest.cell_plans import Counts, first_plan, learned_apart, summed
 from boscage.mondrian._forest.growth import GrowthPlan
-from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places, Sample
+from boscage.mondrian.feature_rates._samples import (
+    Copies,
+    KeyCounts,
+    Places,
+    Sample,
+    learning_order,
+)
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""
@@ -149,14 +155,17 @@ class Growth:
         """The sample of all rows: of some keys at a time, so that their counts fit in memory."""
         n_rows = self._facts.n_rows
         n_groups = math.ceil(n_rows * self._costs.key / self._costs.of_forest)
+        order = learning_order(seed)
         groups = []
         for group in range(n_groups):
-            each = (KeyCounts.of(block.X, seed).in_group(group, n_groups) for block in self._blocks)
+            each = (
+                KeyCounts.of(block.X, order).in_group(group, n_groups) for block in self._blocks
+            )
             groups.append(KeyCounts.sum(list(each)).first_places())
             give_back()
         places = Places.first(groups)
         copies = [
-            Copies.of(places, block.X, self._coded(block), None, seed) for block in self._blocks
+            Copies.of(places, block.X, self._coded(block), None, order) for block in self._blocks
         ]
         return places.sample(copies, n_rows, is_weighted=False)
 

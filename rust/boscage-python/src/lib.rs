@@ -47,8 +47,9 @@ model_classes! {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("CALIBRATING_ROWS", boscage::CALIBRATING_ROWS)?;
     add_model_classes(module)?;
-    module.add_class::<mondrian::cells::CellPlan>()?;
+    module.add_class::<mondrian::cell_plan::CellPlan>()?;
     module.add_class::<mondrian::cells::ClassifierCells>()?;
     module.add_class::<mondrian::cells::RegressorCells>()?;
     module.add_class::<mondrian::frozen::ClassifierFreezer>()?;

@@ -40,13 +40,13 @@ pub use error::{Error, Result};
 pub use explain::{Contributions, LeafTree};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
 pub use mondrian::{
-    Batch, Calibration, CalibrationLink, CandidateRates, Categories, CellCount, CellPlan, CellShare,
-    ClassPosterior, ClassificationSettings, ClassifierCells, ClassifierFreezer, CoarsePrior, Component,
-    Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier, FrozenForest,
-    FrozenRegressor, HyperparameterRule, Hyperparameters, JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS,
-    MAX_KNOTS, MAX_LEVEL, MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor,
-    MondrianSettings, Noise, Posterior, Predictive, Rates, RegressionSettings, RegressorCells,
-    RegressorFreezer, RowExtent, Substitute, SubstituteTerm, TargetKind, Trend, TrendPart, candidate_rates,
-    extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
+    Batch, CALIBRATING_ROWS, Calibration, CalibrationLink, CandidateRates, Categories, CellCount, CellPlan,
+    CellShare, ClassPosterior, ClassificationSettings, ClassifierCells, ClassifierFreezer, CoarsePrior,
+    Component, Copies, Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier,
+    FrozenForest, FrozenRegressor, HyperparameterRule, Hyperparameters, JointKernel,
+    MAX_CLASSIFICATION_LIMIT_ROWS, MAX_KNOTS, MAX_LEVEL, MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier,
+    MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, Rates,
+    RegressionSettings, RegressorCells, RegressorFreezer, RowExtent, Substitute, SubstituteTerm, TargetKind,
+    Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
 };
 pub use random::Stream;

@@ -14,8 +14,8 @@ from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian.feature_rates._samples import Sample
 
-Counts: TypeAlias = tuple[NDArray[np.uint64], FloatArray, FloatArray]
-"""Numbers of rows, least and greatest targets, by cell."""
+Counts: TypeAlias = tuple[NDArray[np.uint64], list[FloatArray], list[NDArray[np.uint64]]]
+"""By cell the number of rows, the least and the greatest target, and how many rows have each."""
 
 
 def learned_apart(
@@ -52,5 +52,7 @@ def first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _co
 
 def summed(counts: Sequence[Counts]) -> Counts:
     """The counts of all rows, given those of parts."""
-    n_rows, least, greatest = zip(*counts, strict=True)
-    return np.sum(n_rows, axis=0), np.min(least, axis=0), np.max(greatest, axis=0)
+    n_rows, ends, of_ends = (np.stack(part, axis=-1) for part in zip(*counts, strict=True))
+    found = np.stack([ends[0].min(axis=-1), ends[1].max(axis=-1)])
+    n_equal = np.where(ends == found[..., None], of_ends, np.uint64(0)).sum(axis=-1)
+    return n_rows.sum(axis=-1), list(found), list(n_equal)

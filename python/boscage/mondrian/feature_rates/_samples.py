@@ -1,21 +1,22 @@
 """The rows from which a forest learns rates, also where no process holds all rows.
 
-They are the first rows in a random order that their contents determine. Where rows are in parts,
-they are found in two looks at each part. The first one counts the rows of each key, which is one
-for each distinct row of features; from all counts follow the places in the order that are taken.
-The second one collects the rows of their keys, among which targets and weights decide.
+They are the first rows in a random order that a seed and their contents determine. Where rows are
+in parts, they are found in two looks at each part. The first one counts the rows of each key, which
+is one for each distinct row of features; from all counts follow the places in the order that are
+taken. The second one collects the rows of their keys, among which targets and weights decide. The
+rows that calibrate a forest are found in the same way, in the order of another seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core
-from boscage._types import AnyArray, FloatArray, Ids, Rows
+from boscage._types import AnyArray, FloatArray, Ids, IntArray, Rows
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, ORDER_STREAM, first_by_contents
 
 
@@ -39,6 +40,11 @@ class Sample:
         return cls(X[first].astype(np.float64), y[first], own, len(X))
 
 
+def learning_order(seed: int) -> int:
+    """The seed of the order whose first rows teach rates to a forest with a seed."""
+    return seed ^ ORDER_STREAM
+
+
 @dataclass(frozen=True)
 class KeyCounts:
     """How many rows there are of each key."""
@@ -47,9 +53,9 @@ class KeyCounts:
     n_rows: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, X: Rows, seed: int) -> KeyCounts:
-        """Those of some rows."""
-        return cls(*_counted(_keys_of(X, seed), None))
+    def of(cls, X: Rows, order: int) -> KeyCounts:
+        """Those of some rows in the order of a seed."""
+        return cls(*_counted(_core.keys_of_contents(X, order), None))
 
     @classmethod
     def sum(cls, parts: Sequence[KeyCounts]) -> KeyCounts:
@@ -62,9 +68,9 @@ class KeyCounts:
         own = self.keys % np.uint64(n_groups) == group
         return KeyCounts(self.keys[own], self.n_rows[own])
 
-    def first_places(self) -> Places:
-        """The places of a sample of these rows."""
-        return Places(*_core.first_of_keys(self.keys, self.n_rows, LEARNING_ROWS))
+    def first_places(self, n: int = LEARNING_ROWS) -> Places:
+        """The places of the first so many of these rows, or of all."""
+        return Places(*_core.first_of_keys(self.keys, self.n_rows, n))
 
 
 @dataclass(frozen=True)
@@ -77,28 +83,30 @@ class Places:
     """The number of a place's row among those of its key."""
 
     @classmethod
-    def first(cls, groups: Sequence[Places]) -> Places:
-        """The places of a sample, given those of groups of keys."""
+    def first(cls, groups: Sequence[Places], n: int = LEARNING_ROWS) -> Places:
+        """The first so many places, given those of groups of keys."""
         columns = [
             np.concatenate([getattr(group, name) for group in groups])
             for name in ("ranks", "keys", "numbers")
         ]
-        order = np.lexsort(columns[::-1])[:LEARNING_ROWS]
+        order = np.lexsort(columns[::-1])[:n]
         return cls(*(column[order] for column in columns))
 
     def sample(self, parts: Sequence[Copies], n_rows: int, *, is_weighted: bool) -> Sample:
         """The sample, given the rows of its keys."""
-        keys, y, weights, n_equal = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("keys", "y", "weights", "n_equal")
-        )
-        order = np.lexsort([weights, y, keys])
-        ends = np.cumsum(n_equal[order])
-        first = np.searchsorted(keys[order], self.keys)
-        number = (ends - n_equal[order])[first] + self.numbers.astype(np.int64)
-        rows = order[np.searchsorted(ends, number, side="right")]
-        X = np.concatenate([part.X for part in parts])[rows].astype(np.float64)
-        return Sample(X, y[rows], weights[rows] if is_weighted else None, n_rows)
+        found = Copies.join(parts)
+        rows = self.among(found)
+        weights = found.weights[rows] if is_weighted else None
+        return Sample(found.X[rows].astype(np.float64), found.y[rows], weights, n_rows)
+
+    def among(self, found: Copies) -> IntArray:
+        """The numbers of the places' rows among all rows of their keys."""
+        order = np.lexsort([found.weights, found.y, found.keys])
+        ends = np.cumsum(found.n_equal[order])
+        first = np.searchsorted(found.keys[order], self.keys)
+        number = (ends - found.n_equal[order])[first] + self.numbers.astype(np.int64)
+        rows: IntArray = order[np.searchsorted(ends, number, side="right")]
+        return rows
 
 
 @dataclass(frozen=True)
@@ -111,13 +119,15 @@ class Copies:
     weights: FloatArray
     n_equal: NDArray[np.int64]
     """How many rows are equal to each row."""
+    numbers: IntArray
+    """The number of one of them among the rows that were looked at."""
 
     @classmethod
     def of(
-        cls, places: Places, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int
+        cls, places: Places, X: Rows, y: AnyArray, weights: FloatArray | None, order: int
     ) -> Copies:
-        """Those of some rows, which have the keys of places."""
-        keys = _keys_of(X, seed)
+        """Those of some rows, which have the keys of places in the order of a seed."""
+        keys = _core.keys_of_contents(X, order)
         rows = np.flatnonzero(np.isin(keys, places.keys))
         each = np.ones(len(X)) if weights is None else weights
         rows = rows[np.lexsort([each[rows], y[rows], keys[rows]])]
@@ -126,13 +136,14 @@ class Copies:
         is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
         starts = np.flatnonzero(is_new)
         n_equal = np.diff(np.append(starts, len(rows)))
-        return cls(
-            columns[0][starts], X[rows[starts]], columns[1][starts], columns[2][starts], n_equal
-        )
+        own = rows[starts]
+        return cls(columns[0][starts], X[own], y[own], each[own], n_equal, own)
 
-
-def _keys_of(X: Rows, seed: int) -> Ids:
-    return _core.keys_of_contents(X, seed ^ ORDER_STREAM)
+    @classmethod
+    def join(cls, parts: Sequence[Copies]) -> Copies:
+        """Those of all parts."""
+        names = (field.name for field in fields(cls))
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _counted(keys: Ids, n_rows: NDArray[np.uint64] | None) -> tuple[Ids, NDArray[np.uint64]]:

@@ -1,196 +1,18 @@
-//! A forest whose rows are shared out by cell: which cells there are, and what one owner of cells holds.
+//! What one owner of cells holds of a forest whose rows are shared out by cell.
 
 use boscage::{
-    Batch, Calibration, CellCount, ClassPosterior, ClassificationSettings, CoarsePrior, Domain,
-    Hyperparameters, JointKernel, MondrianSettings, Noise, Posterior, RegressionSettings, RowExtent,
+    Batch, CalibrationLink, ClassPosterior, ClassificationSettings, CoarsePrior, Copies, Hyperparameters,
+    JointKernel, Noise, Posterior, RegressionSettings,
 };
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::PyBytes;
 
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
-use crate::errors::to_python;
 use crate::gate;
-use crate::mondrian::feature_rates;
-use crate::settings::{predictive, predictive_name};
-
-/// Which cells of which trees there are, and who owns them.
-#[pyclass(module = "boscage._core", frozen)]
-pub(crate) struct CellPlan {
-    plan: boscage::CellPlan,
-}
-
-impl CellPlan {
-    pub(crate) fn of(plan: boscage::CellPlan) -> Self {
-        Self { plan }
-    }
-
-    pub(crate) fn plan(&self) -> &boscage::CellPlan {
-        &self.plan
-    }
-}
-
-/// Numbers of rows, least targets and greatest targets, by cell.
-type CountArrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
-
-/// A plan, the numbers of rows of its cells, and whether each may be cut.
-type Condensed<'py> = (CellPlan, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<bool>>);
-
-#[pymethods]
-#[allow(non_snake_case)]
-impl CellPlan {
-    /// Without `steps` each tree has one cell, and without `owners` the first owner has all cells.
-    #[new]
-    #[pyo3(signature = (*, n_estimators, lifetime, min_samples_split, predictive, seed, low, high, weights=None, maps=None, extent=(0, true), steps=None, owners=None))]
-    fn new(
-        n_estimators: usize,
-        lifetime: f64,
-        min_samples_split: usize,
-        predictive: &str,
-        seed: u64,
-        low: Vec<f64>,
-        high: Vec<f64>,
-        weights: Option<Vec<f64>>,
-        maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
-        extent: (u32, bool),
-        steps: Option<Vec<Vec<u8>>>,
-        owners: Option<Vec<u32>>,
-    ) -> PyResult<Self> {
-        let predictive = self::predictive(predictive)?;
-        let settings =
-            MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed, share: None };
-        let domain = feature_rates::mapped(Domain::new(low, high, weights).map_err(to_python)?, maps)?;
-        let extent = RowExtent { level: extent.0, is_single: extent.1 };
-        let plan = match (steps, owners) {
-            (Some(steps), Some(owners)) => {
-                boscage::CellPlan::of_steps(settings, domain, extent, &steps, owners)
-            }
-            _ => boscage::CellPlan::new(settings, domain, extent),
-        };
-        Ok(Self { plan: plan.map_err(to_python)? })
-    }
-
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let (settings, domain, extent) = (self.plan.settings(), self.plan.domain(), self.plan.extent());
-        let given = PyDict::new(py);
-        given.set_item("n_estimators", settings.n_estimators)?;
-        given.set_item("lifetime", settings.lifetime)?;
-        given.set_item("min_samples_split", settings.min_samples_split)?;
-        given.set_item("predictive", predictive_name(settings.predictive))?;
-        given.set_item("seed", settings.seed)?;
-        given.set_item("low", domain.low())?;
-        given.set_item("high", domain.high())?;
-        given.set_item("weights", domain.weights())?;
-        if let Some(maps) = domain.maps() {
-            let maps: Vec<_> = maps.iter().map(|map| (map.knots(), map.shares())).collect();
-            given.set_item("maps", maps)?;
-        }
-        given.set_item("extent", (extent.level, extent.is_single))?;
-        let steps = self.plan.steps().into_iter().map(|steps| PyBytes::new(py, &steps));
-        given.set_item("steps", PyList::new(py, steps)?)?;
-        given.set_item("owners", self.plan.owners())?;
-        Ok((PyTuple::empty(py), given))
-    }
-
-    /// What must be known of rows: their level, and whether float32 holds them.
-    fn extent_of(&self, X: Matrix<'_>) -> PyResult<(u32, bool)> {
-        let RowExtent { level, is_single } =
-            RowExtent::of(self.plan.domain(), X.rows()?).map_err(to_python)?;
-        Ok((level, is_single))
-    }
-
-    /// The counts of every cell for some rows.
-    #[pyo3(signature = (X, targets, *, n_threads=1))]
-    fn count<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        targets: PyReadonlyArray1<'_, f64>,
-        n_threads: usize,
-    ) -> PyResult<CountArrays<'py>> {
-        let (rows, targets) = (X.rows()?, slice("targets", &targets)?);
-        let counts = gate::run(py, n_threads, None, |run| self.plan.count(rows, targets, run))?;
-        Ok((
-            vector(py, counts.iter().map(|count| count.n_rows).collect()),
-            vector(py, counts.iter().map(|count| count.least).collect()),
-            vector(py, counts.iter().map(|count| count.greatest).collect()),
-        ))
-    }
-
-    /// The plan whose cells are those of the trees themselves, given the counts of all rows; its cells' numbers of rows, and
-    /// whether each may be cut further.
-    fn condensed<'py>(
-        &self,
-        py: Python<'py>,
-        counts: (PyReadonlyArray1<'_, u64>, PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>),
-        least: u64,
-    ) -> PyResult<Condensed<'py>> {
-        let n_rows = slice("n_rows", &counts.0)?;
-        let ends = slice("least", &counts.1)?.iter().zip(slice("greatest", &counts.2)?);
-        let counts: Vec<CellCount> = (n_rows.iter().zip(ends))
-            .map(|(&n_rows, (&least, &greatest))| CellCount { n_rows, least, greatest })
-            .collect();
-        let (plan, counts, may_be_cut) = self.plan.condensed(&counts, least).map_err(to_python)?;
-        let n_rows = counts.iter().map(|count| count.n_rows).collect();
-        Ok((Self { plan }, vector(py, n_rows), vector(py, may_be_cut)))
-    }
-
-    /// The plan with some cells cut, and their sides again, `depth` cuts deep.
-    fn refined(&self, is_cut: PyReadonlyArray1<'_, bool>, depth: usize) -> PyResult<Self> {
-        let plan = self.plan.refined(slice("is_cut", &is_cut)?, depth).map_err(to_python)?;
-        Ok(Self { plan })
-    }
-
-    /// The plan with other owners of the cells.
-    fn owned(&self, owners: Vec<u32>) -> PyResult<Self> {
-        Ok(Self { plan: self.plan.owned(owners).map_err(to_python)? })
-    }
-
-    /// By owner, the rows that it holds in some tree.
-    #[pyo3(signature = (X, n_owners, *, n_threads=1))]
-    fn rows_by_owner<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        n_owners: usize,
-        n_threads: usize,
-    ) -> PyResult<Vec<Bound<'py, PyArray1<u32>>>> {
-        let rows = X.rows()?;
-        let by_owner = gate::run(py, n_threads, None, |run| self.plan.rows_by_owner(rows, n_owners, run))?;
-        Ok(by_owner.into_iter().map(|rows| vector(py, rows)).collect())
-    }
-
-    /// The rows that an owner holds in some tree.
-    #[pyo3(signature = (X, owner, *, n_threads=1))]
-    fn rows_of<'py>(
-        &self,
-        py: Python<'py>,
-        X: Matrix<'_>,
-        owner: u32,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let rows = X.rows()?;
-        Ok(vector(py, gate::run(py, n_threads, None, |run| self.plan.rows_of(rows, owner, run))?))
-    }
-
-    /// The hashes of all trees, given those of all cells, one after the other.
-    fn tree_hashes<'py>(&self, py: Python<'py>, cells: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        let hashes = self.plan.tree_hashes(cells.as_chunks().0).map_err(to_python)?;
-        Ok(PyBytes::new(py, hashes.as_flattened()))
-    }
-
-    /// The owner of every cell.
-    #[getter]
-    fn owners<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        vector(py, self.plan.owners().to_vec())
-    }
-
-    /// Number of cells of all trees.
-    #[getter]
-    fn n_cells(&self) -> usize {
-        self.plan.n_cells()
-    }
-}
+use crate::mondrian::cell_plan::CellPlan;
+use crate::settings::calibration;
 
 /// The methods of what an owner of cells holds, whatever the posterior; `lists` is the crate's method that gives an
 /// owner's lists about rows.
@@ -309,7 +131,7 @@ pub(crate) struct ClassifierCells {
 impl ClassifierCells {
     /// The rows that the plan sends to an owner.
     #[new]
-    #[pyo3(signature = (plan, owner, X, codes, labels, n_rows_of, *, discount=10.0, declared=None, sample_weight=None))]
+    #[pyo3(signature = (plan, owner, X, codes, labels, n_rows_of, *, discount=10.0, calibration=None, declared=None, sample_weight=None))]
     fn new(
         py: Python<'_>,
         plan: &CellPlan,
@@ -319,6 +141,7 @@ impl ClassifierCells {
         labels: Vec<Bound<'_, PyAny>>,
         n_rows_of: Vec<u64>,
         discount: f64,
+        calibration: Option<&str>,
         declared: Option<Vec<Bound<'_, PyAny>>>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
@@ -329,29 +152,74 @@ impl ClassifierCells {
         let classification = ClassificationSettings {
             discount,
             posterior: ClassPosterior::KneserNey,
-            calibration: Calibration::None,
+            calibration: self::calibration(calibration)?,
             joint_kernel: JointKernel::Trees,
         };
         let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };
             let targets = ((codes, &labels[..]), &n_rows_of[..]);
-            boscage::ClassifierCells::new(plan.plan.clone(), owner, classification, batch, targets, &declared)
+            boscage::ClassifierCells::new(
+                plan.plan().clone(),
+                owner,
+                classification,
+                batch,
+                targets,
+                &declared,
+            )
         })?;
         Ok(Self { share })
     }
 
-    /// The probabilities of the classes, given the votes of all owners.
-    #[pyo3(signature = (X, votes, *, n_threads=1))]
+    /// The probabilities of the classes, given the votes of all owners, and power and noise of the calibration.
+    #[pyo3(signature = (X, votes, link=(1.0, 0.0), *, n_threads=1))]
     fn proba_of_votes<'py>(
         &self,
         py: Python<'py>,
         X: Matrix<'_>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
+        link: (f64, f64),
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (rows, words) = (X.rows()?, words("votes", &votes)?);
-        let proba = gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, run))?;
+        let link = CalibrationLink { power: link.0, noise: link.1, weight: 0.0 };
+        let proba = gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
+    }
+
+    /// What this owner's trees add to the votes for some of its rows that are left out, for every one of some discounts.
+    #[pyo3(signature = (rows, discounts, *, n_threads=1))]
+    fn left_out_votes<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'_, u32>,
+        discounts: Vec<f64>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let rows = slice("rows", &rows)?;
+        let work = |run: &boscage::Run<'_>| self.share.left_out_votes(rows, &discounts, run);
+        Ok(vector(py, gate::run(py, n_threads, None, work)?))
+    }
+
+    /// Power and noise of the calibration by discount, given the rows that calibrate, whether each has copies (0: none, 1: of its
+    /// own class, 2: also of others), and all votes for them.
+    fn links_of_votes(
+        &self,
+        py: Python<'_>,
+        rows: PyReadonlyArray1<'_, u32>,
+        copies: PyReadonlyArray1<'_, u8>,
+        discounts: Vec<f64>,
+        votes: Vec<PyReadonlyArray1<'_, u64>>,
+    ) -> PyResult<Vec<(f64, f64)>> {
+        let (rows, copies) = (slice("rows", &rows)?, slice("copies", &copies)?);
+        if rows.len() != copies.len() {
+            return Err(PyValueError::new_err("copies must hold one number for each row"));
+        }
+        let kinds = [Copies::None, Copies::Agree, Copies::Disagree];
+        let kind = |&number: &u8| kinds[usize::from(number).min(2)];
+        let chosen: Vec<_> = rows.iter().copied().zip(copies.iter().map(kind)).collect();
+        let words = words("votes", &votes)?;
+        let links = gate::brief(py, || self.share.links_of_votes(&chosen, &discounts, &words))?;
+        Ok(links.into_iter().map(|link| (link.power, link.noise)).collect())
     }
 
     /// The classes of the rows that are here, as indices into the sorted labels.
@@ -398,7 +266,7 @@ impl RegressorCells {
         };
         let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };
-            boscage::RegressorCells::new(plan.plan.clone(), owner, regression, batch, targets)
+            boscage::RegressorCells::new(plan.plan().clone(), owner, regression, batch, targets)
         })?;
         Ok(Self { share })
     }

@@ -10,7 +10,7 @@ use crate::arrays::{self, Matrix, matrix, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
 use crate::methods::{file_methods, only_a_model};
-use crate::mondrian::cells::CellPlan;
+use crate::mondrian::cell_plan::CellPlan;
 use crate::mondrian::feature_rates::map_arrays;
 use crate::mondrian::regressor::{MixtureArrays, dictionary, mixture};
 

@@ -1,6 +1,7 @@
 //! Classes of Mondrian forests, and what else a forest is made of: rates of features, substitutes, categories.
 
 pub(crate) mod categories;
+pub(crate) mod cell_plan;
 pub(crate) mod cells;
 pub(crate) mod classifier;
 pub(crate) mod extra_trees;

@@ -31,7 +31,7 @@ pub(crate) mod tree;
 pub use cells::counts::CellCount;
 pub use cells::plan::{CellPlan, RowExtent};
 pub use cells::share::CellShare;
-pub use classification::calibration::CalibrationLink;
+pub use classification::calibration::{CALIBRATING_ROWS, CalibrationLink};
 pub use classification::cell_votes::ClassifierCells;
 pub use classification::classifier::MondrianClassifier;
 pub use classification::frozen::{ClassifierFreezer, FrozenClassifier};
@@ -40,7 +40,7 @@ pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_ra
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
-pub use forest::rows_by_contents::{first_by_contents, first_of_keys, keys_of_contents};
+pub use forest::rows_by_contents::{Copies, first_by_contents, first_of_keys, keys_of_contents};
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use frozen::forest::FrozenForest;
 pub use frozen::freezer::Freezer;

@@ -157,16 +157,22 @@ impl CellPlan {
     }
 
     /// The same trees, with their tops as the counts of all rows make them: no node of at most `least` rows is cut. Also the
-    /// counts of its cells, and whether each may be cut further.
+    /// counts of its cells, and whether each may be cut further. With `one_less`, no node is cut that the stopping rule would pause
+    /// without one of its rows (Algorithm 5.9, line 3): so the rows of any leaf without a row are in one place.
     ///
     /// # Errors
     /// A number of counts other than that of the cells; no rows, or too many.
-    pub fn condensed(&self, counts: &[CellCount], least: u64) -> Result<(Self, Vec<CellCount>, Vec<bool>)> {
+    pub fn condensed(
+        &self,
+        counts: &[CellCount],
+        least: u64,
+        one_less: bool,
+    ) -> Result<(Self, Vec<CellCount>, Vec<bool>)> {
         check_length("counts", counts.len(), self.n_cells())?;
         // The stopping rule pauses nodes of fewer rows than `min_samples_split`, perhaps (some weights are large); and where
         // there are few, nodes keep no boxes, and have rows read instead.
         let least = least.max(self.settings.min_samples_split as u64).max(SMALL as u64);
-        let is_cell = |count: &CellCount| count.n_rows <= least || count.is_uniform();
+        let is_cell = |count: &CellCount| count.n_rows <= least || count.is_uniform(one_less);
         let (mut steps, mut all) = (Vec::new(), Vec::new());
         for (tree, top) in self.tops.iter().enumerate() {
             let own = &counts[self.first[tree]..self.first[tree + 1]];

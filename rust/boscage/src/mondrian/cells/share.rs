@@ -28,6 +28,8 @@ pub struct CellShare<P: NodePosterior> {
     pub(crate) model: MondrianForest<P>,
     /// By tree, the roots of the subtrees of its own cells, in order.
     pub(crate) roots: Vec<Vec<NodeId>>,
+    /// The same of all cells, once stubs stand for those of other owners.
+    cells: Vec<Vec<NodeId>>,
     stage: Stage,
 }
 
@@ -58,7 +60,7 @@ impl<P: CellPosterior> CellShare<P> {
             forest.storage.get_mut().make_wide();
         }
         let model = MondrianForest { forest, posterior, annotation: String::new() };
-        Ok(Self { plan, owner, model, roots: Vec::new(), stage: Stage::Rows })
+        Ok(Self { plan, owner, model, roots: Vec::new(), cells: Vec::new(), stage: Stage::Rows })
     }
 
     /// Draws the subtrees of the owner's cells.
@@ -116,7 +118,7 @@ impl<P: CellPosterior> CellShare<P> {
     pub fn join(&mut self, summaries: &[&[u64]], run: &Run<'_>) -> Result<()> {
         self.check_stage(Stage::Apart)?;
         let Self { plan, owner, model, roots, .. } = self;
-        with_storage!(model.forest.storage.get_mut(), storage => {
+        self.cells = with_storage!(model.forest.storage.get_mut(), storage => {
             let mut others = read_summaries::<_, P::Statistics>(plan, *owner, summaries)?.into_iter();
             let Storage { values, trees, .. } = storage;
             let table = Table::new(values, plan.domain.n_features());
@@ -132,10 +134,11 @@ impl<P: CellPosterior> CellShare<P> {
                     }
                 });
                 tree.arena.set(NodeLink::Root, Some(root));
-                told
+                (cells, told)
             });
-            let told: Vec<_> = told.collect();
+            let (cells, told): (_, Vec<_>) = told.unzip();
             model.posterior.hear(trees, plan.settings.lifetime, &told, run)?;
+            cells
         });
         self.stage = Stage::Joined;
         Ok(())
@@ -220,6 +223,33 @@ impl<P: CellPosterior> CellShare<P> {
         self.model.bytes()
     }
 
+    /// By tree, who has the path that each of some rows that are here takes in the tree without the row: the owner of its cell,
+    /// or where it is alone there, of the cell that it reaches instead.
+    ///
+    /// # Errors
+    /// Trees that are not joined; a row that is not here.
+    pub(crate) fn owners_without(&self, rows: &[RowId]) -> Result<Vec<Vec<u32>>> {
+        self.check_stage(Stage::Joined)?;
+        if let Some(row) = rows.iter().find(|&&row| row as usize >= self.n_rows()) {
+            return Err(Error::InvalidSetting {
+                name: "rows",
+                expected: "those of the owner",
+                found: row.to_string(),
+            });
+        }
+        Ok(self.model.forest.storage.peek(|storage| {
+            with_storage!(storage, storage => {
+                let table = Table::new(&storage.values, self.plan.domain.n_features());
+                let of_tree = |(i, tree): (usize, &Tree<_, _>)| {
+                    let is_alone = |cell: u32| tree.arena.n_rows(self.cells[i][cell as usize]) == 1;
+                    let cell = |row: RowId| self.plan.tops[i].cell_without(table.row(row), is_alone);
+                    rows.iter().map(|&row| self.plan.owners[self.plan.first[i] + cell(row) as usize]).collect()
+                };
+                storage.trees.iter().enumerate().map(of_tree).collect()
+            })
+        }))
+    }
+
     /// Lists about test rows, which are those that [`CellPlan::rows_by_owner`] sends to this owner, row by row. `gather` makes
     /// a visitor, given by tree the owner of each of some rows, and `lists` takes the lists of these rows out of its chunk.
     pub(crate) fn lists<V: Visitor<P::Statistics>>(
@@ -242,28 +272,6 @@ impl<P: CellPosterior> CellShare<P> {
         Ok(parts.concat())
     }
 
-    /// Reads the lists of all owners about test rows: calls `read` for every row and each of its trees, in order.
-    ///
-    /// # Errors
-    /// Those of `read`; lists about other rows; rows that are not of the domain; an interrupt.
-    pub(crate) fn each_list(
-        &self,
-        rows: Rows<'_>,
-        lists: &[&[u64]],
-        run: &Run<'_>,
-        mut read: impl FnMut(usize, &mut Words<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let owners = self.plan.owners_of(rows, run)?;
-        let mut lists: Vec<Words<'_>> = lists.iter().map(|&words| Words::new(words)).collect();
-        for row in 0..rows.n_rows() {
-            for of_tree in &owners {
-                let words = lists.get_mut(of_tree[row] as usize).ok_or_else(|| wrong("too few owners"))?;
-                read(row, words)?;
-            }
-        }
-        lists.iter().try_for_each(Words::end)
-    }
-
     /// # Errors
     /// A share that is not so far, or farther.
     pub(crate) fn check_stage(&self, needed: Stage) -> Result<()> {
@@ -278,6 +286,26 @@ impl<P: CellPosterior> CellShare<P> {
         let found = format!("one at the stage {:?}", self.stage);
         Err(Error::InvalidSetting { name: "the share of cells", expected, found })
     }
+}
+
+/// Reads the lists of all owners about rows, given the owner of each by tree: calls `read` for every row and each of its trees,
+/// in order.
+///
+/// # Errors
+/// Those of `read`; lists about other rows.
+pub(crate) fn each_list(
+    owners: &[Vec<u32>],
+    lists: &[&[u64]],
+    mut read: impl FnMut(usize, &mut Words<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut lists: Vec<Words<'_>> = lists.iter().map(|&words| Words::new(words)).collect();
+    for row in 0..owners.first().map_or(0, Vec::len) {
+        for of_tree in owners {
+            let words = lists.get_mut(of_tree[row] as usize).ok_or_else(|| wrong("too few owners"))?;
+            read(row, words)?;
+        }
+    }
+    lists.iter().try_for_each(Words::end)
 }
 
 /// An owner that grows its subtrees.

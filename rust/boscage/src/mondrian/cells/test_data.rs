@@ -49,10 +49,13 @@ impl Data {
         Rows::from_f64(&self.x, FEATURES).unwrap()
     }
 
+    pub(crate) fn row(&self, row: u32) -> &[f64] {
+        &self.x[row as usize * FEATURES..][..FEATURES]
+    }
+
     pub(crate) fn some(&self, rows: &[u32]) -> Self {
-        let row = |row: u32| self.x[row as usize * FEATURES..][..FEATURES].to_vec();
         Self {
-            x: rows.iter().flat_map(|&i| row(i)).collect(),
+            x: rows.iter().flat_map(|&i| self.row(i)).copied().collect(),
             codes: rows.iter().map(|&i| self.codes[i as usize]).collect(),
             labels: self.labels.clone(),
             weights: self.weights.as_ref().map(|own| rows.iter().map(|&i| own[i as usize]).collect()),
@@ -89,7 +92,7 @@ pub(crate) fn domain() -> Domain {
 }
 
 /// A plan of cells that some number of passes over the rows, in parts, have made.
-pub(crate) fn plan(stream: &mut Stream, settings: MondrianSettings, data: &Data) -> CellPlan {
+pub(crate) fn plan(stream: &mut Stream, settings: MondrianSettings, data: &Data, one_less: bool) -> CellPlan {
     let run = Run::default();
     let extent = RowExtent::of(&domain(), data.rows()).unwrap();
     let targets = data.numbers();
@@ -103,7 +106,7 @@ pub(crate) fn plan(stream: &mut Stream, settings: MondrianSettings, data: &Data)
             |start, end| plan.count(data.rows().slice(start, end), &targets[start..end], &run).unwrap();
         let sums: Vec<CellCount> =
             part(0, middle).into_iter().zip(part(middle, targets.len())).map(|(a, b)| a.and(b)).collect();
-        let (condensed, counts, _) = plan.condensed(&sums, least).unwrap();
+        let (condensed, counts, _) = plan.condensed(&sums, least, one_less).unwrap();
         assert_eq!(counts.len(), condensed.n_cells());
         assert!(counts.iter().all(|count| count.n_rows > 0));
         assert_eq!(condensed.count(data.rows(), &targets, &run).unwrap(), counts);

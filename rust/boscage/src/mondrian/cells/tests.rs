@@ -8,9 +8,11 @@ use super::test_data::{self, Data, FEATURES, classification, domain, settings};
 use crate::control::Run;
 use crate::data::Label;
 use crate::error::{Error, Result};
+use crate::mondrian::classification::calibration::CalibrationLink;
 use crate::mondrian::classification::cell_votes::ClassifierCells;
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
+use crate::mondrian::forest::rows_by_contents::Copies;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::regression::cell_components::RegressorCells;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
@@ -19,8 +21,13 @@ use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings
 use crate::random::keyed::Stream;
 
 /// A plan whose cells have owners by chance.
-fn plan(stream: &mut Stream, settings: MondrianSettings, data: &Data, n_owners: usize) -> CellPlan {
-    let plan = test_data::plan(stream, settings, data);
+fn plan(
+    stream: &mut Stream,
+    settings: MondrianSettings,
+    (data, one_less): (&Data, bool),
+    n_owners: usize,
+) -> CellPlan {
+    let plan = test_data::plan(stream, settings, data, one_less);
     let owners = (0..plan.n_cells()).map(|_| stream.below(n_owners) as u32).collect();
     plan.owned(owners).unwrap()
 }
@@ -73,7 +80,8 @@ fn proba(plan: &CellPlan, shares: &[ClassifierCells], test: &Data) -> Vec<f64> {
         )
         .collect();
     let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
-    shares[0].proba_of_votes(test.rows(), &votes, &run).unwrap()
+    let link = CalibrationLink { power: 1.0, noise: 0.0, weight: 0.0 };
+    shares[0].proba_of_votes(test.rows(), &votes, link, &run).unwrap()
 }
 
 #[test]
@@ -98,7 +106,7 @@ fn owners_of_cells_have_together_the_forest_of_one_fit() {
         );
         let one = one.unwrap();
         let n_owners = 1 + stream.below(5);
-        let plan = plan(&mut stream, settings.clone(), &data, n_owners);
+        let plan = plan(&mut stream, settings.clone(), (&data, false), n_owners);
         let steps = plan.steps();
         let again =
             CellPlan::of_steps(settings.clone(), domain(), plan.extent(), &steps, plan.owners().to_vec());
@@ -125,6 +133,84 @@ fn owners_of_cells_have_together_the_forest_of_one_fit() {
         n_stubs += (n_owners - 1) * plan.n_cells();
     }
     assert!(n_cells > 2000 && n_stubs > 3000, "{n_cells} {n_stubs}");
+}
+
+/// Rows that are left out, and what calibrates: every owner holds all rows, as it holds those that are left out.
+#[test]
+fn rows_that_are_left_out_have_the_votes_of_one_fit() {
+    let (run, none) = (Run::default(), Calibration::None);
+    let (mut n_alone, mut n_nearly) = (0, 0);
+    for seed in 0..400 {
+        let mut stream = Stream::new(seed, 2);
+        let n_rows = 2 + stream.below(200);
+        let mut data = Data::random(&mut stream, n_rows);
+        if stream.below(3) == 0 {
+            // Some large nodes have one class without one of their rows.
+            data.codes.iter_mut().for_each(|code| *code = u32::from(stream.below(40) == 0));
+        }
+        let settings = settings(&mut stream, seed);
+        let calibration = ClassificationSettings::default();
+        let targets = (&data.codes[..], &data.labels[..]);
+        let declared = &data.labels[..stream.below(2)];
+        let fitted = MondrianClassifier::fit(
+            settings.clone(),
+            calibration.clone(),
+            domain(),
+            data.batch(),
+            targets,
+            declared,
+            &run,
+        );
+        let one = fitted.unwrap();
+        let n_owners = 1 + stream.below(5);
+        let plan = plan(&mut stream, settings, (&data, data.weights.is_some()), n_owners);
+        let mut n_rows_of = vec![0; data.labels.len()];
+        data.codes.iter().for_each(|&code| n_rows_of[code as usize] += 1);
+        let mut shares: Vec<ClassifierCells> = (0..n_owners as u32)
+            .map(|owner| {
+                let (plan, of_rows) = (plan.clone(), (targets, &n_rows_of[..]));
+                let own = (calibration.clone(), data.batch());
+                ClassifierCells::new(plan, owner, own.0, own.1, of_rows, declared).and_then(grown).unwrap()
+            })
+            .collect();
+        let rows: Vec<u32> = (0..n_rows as u32).collect();
+        assert!(shares[0].left_out_votes(&rows, &[1.0], &run).is_err());
+        join(&mut shares);
+        let discounts = [0.3, 10.0];
+        let asked = |rows: &[u32], discounts: &[f64]| -> Vec<Vec<u64>> {
+            let own = |share: &ClassifierCells| share.left_out_votes(rows, discounts, &run).unwrap();
+            shares.iter().map(own).collect()
+        };
+        let votes = asked(&rows, &discounts);
+        let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
+        let share = &shares[stream.below(n_owners)];
+        let plain = [CalibrationLink { power: 1.0, noise: 0.0, weight: 0.0 }; 2];
+        let found = share.proba_of_left_out_votes(&rows, &discounts, &votes, &plain).unwrap();
+        let expected = one.loo_proba(&one.ids(), &discounts, none, &run).unwrap();
+        assert_eq!(bits(&found), bits(&expected), "seed {seed}");
+        let copies = |row: u32| {
+            let same = |other: u32| data.row(row) == data.row(other);
+            let codes: Vec<u32> =
+                rows.iter().filter(|&&other| same(other)).map(|&other| data.codes[other as usize]).collect();
+            match codes[..] {
+                [_] => Copies::None,
+                _ if codes.iter().all(|code| *code == codes[0]) => Copies::Agree,
+                _ => Copies::Disagree,
+            }
+        };
+        let chosen: Vec<(u32, Copies)> =
+            one.calibrating_ids().into_iter().map(|id| (id as u32, copies(id as u32))).collect();
+        let own: Vec<u32> = chosen.iter().map(|&(row, _)| row).collect();
+        let votes = asked(&own, &[10.0]);
+        let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
+        let links = share.links_of_votes(&chosen, &[10.0], &votes).unwrap();
+        assert_eq!(links, [one.calibration_link(&run).unwrap()], "seed {seed}");
+        assert!(share.left_out_votes(&[n_rows as u32], &[1.0], &run).is_err());
+        let counts = plan.count(data.rows(), &data.numbers(), &run).unwrap();
+        n_alone += counts.iter().filter(|count| count.n_rows == 1).count() * usize::from(n_owners > 1);
+        n_nearly += counts.iter().filter(|count| count.n_rows > 40 && count.least < count.greatest).count();
+    }
+    assert!(n_alone > 100 && n_nearly > 100, "{n_alone} {n_nearly}");
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {
@@ -160,7 +246,7 @@ fn owners_of_cells_have_together_the_regressor_of_one_fit() {
         );
         let one = fitted.unwrap();
         let n_owners = 1 + stream.below(5);
-        let plan = plan(&mut stream, settings, &data, n_owners);
+        let plan = plan(&mut stream, settings, (&data, false), n_owners);
         let by_owner = plan.rows_by_owner(data.rows(), n_owners, &run).unwrap();
         if by_owner.iter().any(Vec::is_empty) {
             continue;
@@ -206,9 +292,9 @@ fn what_is_not_of_the_plan_is_refused() {
         assert!(is_wrong(CellPlan::of_steps(settings.clone(), domain(), extent, &both, vec![0; 2])));
     }
     assert!(is_wrong(plan.owned(vec![0])));
-    let of_rows = |n_rows| vec![CellCount { n_rows, least: 0.0, greatest: 1.0 }; 2];
-    assert!(matches!(plan.condensed(&of_rows(1 << 31), 0), Err(Error::TooManyRows { .. })));
-    assert!(matches!(plan.condensed(&of_rows(0), 0), Err(Error::Empty { .. })));
+    let of_rows = |n_rows| vec![CellCount { n_rows, greatest: 1.0, least: 0.0, ..CellCount::NONE }; 2];
+    assert!(matches!(plan.condensed(&of_rows(1 << 31), 0, false), Err(Error::TooManyRows { .. })));
+    assert!(matches!(plan.condensed(&of_rows(0), 0, true), Err(Error::Empty { .. })));
     let near = RowExtent { level: 0, ..extent };
     let far = Data { x: vec![30.0; FEATURES], codes: vec![0], labels: vec![Label::Int(0)], weights: None };
     let small = CellPlan::new(settings, domain(), near).unwrap();
@@ -237,6 +323,7 @@ fn what_is_not_of_the_plan_is_refused() {
     assert!(share.join(&[&words], &run).is_err());
     assert_eq!(share.summaries(), words);
     let votes = share.votes(data.rows(), &run).unwrap();
-    assert!(share.proba_of_votes(data.rows(), &[&votes[1..]], &run).is_err());
-    assert!(share.proba_of_votes(data.rows(), &[&votes], &run).is_ok());
+    let link = CalibrationLink { power: 1.0, noise: 0.0, weight: 0.0 };
+    assert!(share.proba_of_votes(data.rows(), &[&votes[1..]], link, &run).is_err());
+    assert!(share.proba_of_votes(data.rows(), &[&votes], link, &run).is_ok());
 }

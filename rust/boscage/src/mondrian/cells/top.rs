@@ -157,6 +157,36 @@ impl Top {
         cell
     }
 
+    /// The cell of a row that is left out of the tree: its own, or where it is alone there, the one that it reaches once the
+    /// other side of the split above has taken the split's place.
+    pub(super) fn cell_without<S: Scalar>(&self, x: &[S], is_alone: impl Fn(u32) -> bool) -> u32 {
+        let own = self.cell_of(x);
+        if !is_alone(own) {
+            return own;
+        }
+        let is_own = |node: &TopNode| node.step == TopStep::Cell && node.cell == own;
+        let mut at = self.nodes.iter().position(is_own).expect("the cell is in the top");
+        let beside = loop {
+            let Some((above, right)) = self.nodes[at].above else { return own };
+            let node = &self.nodes[above as usize];
+            if node.step == TopStep::Split {
+                break if right { above as usize + 1 } else { node.right as usize };
+            }
+            at = above as usize;
+        };
+        at = beside;
+        loop {
+            let node = &self.nodes[at];
+            at = match node.step {
+                TopStep::Cell => return node.cell,
+                TopStep::Split if goes_right(x[node.cut().feature as usize].into(), node.cut().threshold) => {
+                    node.right as usize
+                }
+                _ => at + 1,
+            };
+        }
+    }
+
     /// The routes of rows: splits alone, so that rows are compared with as few cuts as can be.
     fn with_routes(self) -> Self {
         let cells: Vec<u32> = (0..self.n_cells as u32).collect();

@@ -14,7 +14,7 @@
 //! remains a function of its set of rows: left-out rows are chosen by their contents, and summed in an order that these
 //! determine.
 //!
-//! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with [`ROWS`] rows,
+//! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with [`CALIBRATING_ROWS`] rows,
 //! by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power by a third. Since the
 //! number of rows is fixed, the work does not grow with the forest. But leaving out a row costs somewhat more than predicting
 //! one: a stream that predicts 500 rows and then learns them takes about one and a half times as long.
@@ -38,8 +38,8 @@ use crate::mondrian::classification::predictive::Gather;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::rows_by_contents::Copies;
 
-/// Rows that are left out (at most).
-pub(super) const ROWS: usize = 300;
+/// Rows that are left out to calibrate a forest (at most).
+pub const CALIBRATING_ROWS: usize = 300;
 /// The same with a joint posterior of infinitely many trees, whose values without a row are known at once.
 pub(super) const ROWS_OF_LIMIT: usize = 1000;
 /// Bounds of the power.
@@ -184,6 +184,17 @@ pub(super) struct ChosenRows {
 }
 
 impl ChosenRows {
+    /// Those of some rows that may be left out: without the only row of a class that is not declared, nobody knows of the class.
+    pub(super) fn of(
+        chosen: impl IntoIterator<Item = (RowId, Copies)>,
+        forest: &Forest<ClassCounts>,
+        classes: &ClassTable,
+    ) -> Self {
+        let is_known = |row: RowId| !classes.goes_with_its_row(forest.targets[row as usize]);
+        let (rows, copies) = chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip();
+        Self { rows, copies }
+    }
+
     /// The numbers of the rows that are used: all, or those without copies.
     fn usable(&self) -> impl Iterator<Item = usize> {
         let count = |kind: Copies| self.copies.iter().filter(|&&own| own == kind).count() as f64;
@@ -197,18 +208,15 @@ impl ChosenRows {
     }
 }
 
-/// So many rows at most. The only row of a class that is not declared is not among them: without it nobody knows of the class.
+/// So many rows at most.
 pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, n_rows: usize) -> ChosenRows {
     let live = classes.live();
     let place = |row: RowId| {
         let class = forest.targets[row as usize];
         live.iter().position(|&other| other == class)
     };
-    let is_known = |row: RowId| !classes.goes_with_its_row(forest.targets[row as usize]);
     let weight = |row: RowId| forest.row_targets().weight(row).to_bits();
-    let chosen = forest.rows_by_contents().first(n_rows, place, weight);
-    let (rows, copies) = chosen.into_iter().filter(|&(row, _)| is_known(row)).unzip();
-    ChosenRows { rows, copies }
+    ChosenRows::of(forest.rows_by_contents().first(n_rows, place, weight), forest, classes)
 }
 
 /// Of another class of a row: the logarithm of its probability over that of the row's own, and what the joint function has

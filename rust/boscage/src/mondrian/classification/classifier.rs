@@ -78,7 +78,7 @@ impl Classification {
 
     /// How many rows calibrate at most.
     fn n_calibrating(&self, forest: &Forest<ClassCounts>) -> usize {
-        if self.is_limit(forest) { calibration::ROWS_OF_LIMIT } else { calibration::ROWS }
+        if self.is_limit(forest) { calibration::ROWS_OF_LIMIT } else { calibration::CALIBRATING_ROWS }
     }
 
     /// The rows that calibrate, each predicted without itself.

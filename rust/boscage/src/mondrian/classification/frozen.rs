@@ -138,7 +138,7 @@ fn settings(discount: f64) -> ClassificationSettings {
 /// let plan = CellPlan::new(settings, domain.clone(), RowExtent::of(&domain, rows)?)?;
 /// // Cells of more than 30 rows are cut. Counts are sums over blocks of a file.
 /// let plan = plan.refined(&vec![true; plan.n_cells()], 4)?;
-/// let (plan, counts, _) = plan.condensed(&plan.count(rows, &targets, &run)?, 30)?;
+/// let (plan, counts, _) = plan.condensed(&plan.count(rows, &targets, &run)?, 30, false)?;
 /// let mut freezer = ClassifierFreezer::new(plan, 10.0, &[Label::Int(0), Label::Int(1)], &[56, 44])?;
 /// for _ in counts {
 ///     // One pass over the file finds the rows of the next cells, here of one.

@@ -18,7 +18,8 @@
 //! - `class_table` names the classes.
 //! - `frozen` has classifiers without rows.
 //! - `votes` has predictions by a forest whose trees are shared out over several workers.
-//! - `cell_votes` has those by a forest whose cells are shared out: lists of what is added, tree after tree.
+//! - `cell_votes` has those by a forest whose cells are shared out: lists of what is added, tree after tree; `cell_votes::left_out`
+//!   has the same for rows that are left out.
 
 pub(crate) mod calibration;
 pub(crate) mod cell_votes;

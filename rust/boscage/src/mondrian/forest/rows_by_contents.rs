@@ -67,9 +67,10 @@ pub fn first_of_keys(keys: &[u64], n_rows_of: &[u64], n: usize) -> Result<Vec<(u
     Ok(first.into_sorted_vec())
 }
 
-/// Other rows with a row's features.
+/// Other rows with a row's features, and whether their targets are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Copies {
+pub enum Copies {
+    /// There are none.
     None,
     /// All of the row's rank.
     Agree,

@@ -96,7 +96,7 @@ fn a_classifier_without_rows_predicts_as_one_with_rows() {
         )
         .unwrap();
         let data = Data { codes, ..data };
-        let plan = plan(&mut stream, settings, &data);
+        let plan = plan(&mut stream, settings, &data, false);
         n_cells += plan.n_cells();
         let mut freezer = ClassifierFreezer::new(plan.clone(), DISCOUNT, &labels, &n_rows_of).unwrap();
         each_group(&mut stream, plan.n_cells(), &data, |n, rows_of| {
@@ -148,7 +148,7 @@ fn a_regressor_without_rows_predicts_as_one_with_rows() {
         let targets = data.numbers();
         let fitted =
             MondrianRegressor::fit(settings.clone(), regression, domain(), data.batch(), &targets, &run);
-        let plan = plan(&mut stream, settings, &data);
+        let plan = plan(&mut stream, settings, &data, false);
         let mut freezer = RegressorFreezer::new(plan.clone(), hyper).unwrap();
         each_group(&mut stream, plan.n_cells(), &data, |n, rows_of| {
             let next = freezer.next_cells(n).unwrap();

@@ -15,7 +15,7 @@ use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
-use crate::mondrian::cells::share::{CellShare, Stage};
+use crate::mondrian::cells::share::{CellShare, Stage, each_list};
 use crate::mondrian::cells::statistics::{CellPosterior, N_TOLD};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::prediction::stop::Stop;
@@ -129,7 +129,8 @@ impl CellShare<Regression> {
         self.check_stage(Stage::Joined)?;
         let state = self.model.posterior.state(&self.model.forest, run)?;
         let mut mixtures = vec![Running::default(); rows.n_rows()];
-        self.each_list(rows, components, run, |row, words| {
+        let owners = self.plan.owners_of(rows, run)?;
+        each_list(&owners, components, |row, words| {
             for _ in 0..words.next()? {
                 let (weight, mean, variance) = (words.number()?, words.number()?, words.number()?);
                 mixtures[row].add(Component { weight, mean, variance }, words.number()?);

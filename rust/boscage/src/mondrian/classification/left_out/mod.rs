@@ -32,6 +32,11 @@ pub(super) trait LeftOutVisitor: Sync {
     /// Nothing gathered yet, for `n_rows` rows.
     fn start(&self, n_rows: usize) -> Self::Chunk;
 
+    /// Whether a row's path in a tree is gathered here.
+    fn visits(&self, _tree_index: usize, _row: usize) -> bool {
+        true
+    }
+
     /// Adds one row's path in one tree; trees come in order.
     fn visit<S: Scalar>(
         &self,
@@ -94,8 +99,10 @@ fn predict_chunk<S: Scalar, V: LeftOutVisitor>(
     let (mut groups, mut to_right) = (Vec::new(), Vec::new());
     for (number, tree) in storage.trees.iter().enumerate() {
         let process = forest.process(number, table);
+        order.sort_by_key(|&(_, at)| !gather.visits(number, at));
+        let n_visited = order.partition_point(|&(_, at)| gather.visits(number, at));
         // Rows go down together and part at splits, so that successive rows share most of their paths.
-        groups.push((tree.arena.root().expect("the tree holds the rows"), 0..order.len(), 0));
+        groups.push((tree.arena.root().expect("the tree holds the rows"), 0..n_visited, 0));
         while let Some((mut node, range, depth)) = groups.pop() {
             run.control.check()?;
             walk.nodes.truncate(depth);

@@ -15,8 +15,9 @@ from boscage import _core, _validation
 from boscage._input.columns import dense
 from boscage._types import FloatArray, Label, Rows
 from boscage.dask import _shares
-from boscage.dask._cell_rows import (
+from boscage.dask._cells.rows import (
     Labels,
+    LeftOut,
     Piece,
     coded,
     joined_pieces,
@@ -60,10 +61,14 @@ def count(plan: _core.CellPlan, own: Piece, labels: Labels) -> Counts:
     return plan.count(aligned(own.rows), coded(own, labels).astype(np.float64))
 
 
-def route(plan: _core.CellPlan, own: Piece, labels: Labels, n_owners: int) -> list[Piece]:
-    """The rows of a piece that each owner is sent."""
-    moved = replace(own, target=coded(own, labels))
-    return [moved.of(rows) for rows in plan.rows_by_owner(aligned(own.rows), n_owners)]
+def route(plan: _core.CellPlan, own: Piece, growth: Growth, n_owners: int) -> list[Piece]:
+    """The rows of a piece that each owner is sent: those of its cells, and those left out."""
+    moved = replace(own, target=coded(own, growth.labels))
+    by_owner = plan.rows_by_owner(aligned(own.rows), n_owners)
+    if growth.left_out is not None:
+        left_out = np.flatnonzero(np.isin(own.arrivals, growth.left_out.arrivals))
+        by_owner = [np.union1d(rows, left_out.astype(np.uint32)) for rows in by_owner]
+    return [moved.of(rows) for rows in by_owner]
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ class Growth:
     n_rows_of: list[int]
     """The number of rows of each label, of all owners."""
     is_weighted: bool
+    left_out: LeftOut | None
+    """The rows that calibrate, which all owners have; None if nothing is calibrated."""
     version: str
 
     def encoded(self, rows: Piece) -> tuple[Any, ...]:
@@ -117,8 +124,8 @@ class CellShare:
         """The compiled share of some rows."""
 
     @abstractmethod
-    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
-        """Predictions, given the lists of all owners."""
+    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
+        """Predictions, given the lists of all owners, and what calibrates them."""
 
     # -- what all have in common ------------------------------------------------------------------
 
@@ -192,12 +199,34 @@ class ClassifierCellShare(CellShare):
             labels,
             self._growth.n_rows_of,
             discount=self._growth.settings["discount"],
+            calibration=self._growth.settings["calibration"],
             declared=self._growth.declared,
             sample_weight=rows.weights,
         )
 
-    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
-        return self.core.proba_of_votes(rows, of_owners)
+    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
+        return self.core.proba_of_votes(rows, of_owners, link or (1.0, 0.0))
+
+    def left_out_votes(self) -> NDArray[np.uint64]:
+        """What this owner's trees say of the rows that calibrate, without each."""
+        rows, _ = self._left_out()
+        return self.core.left_out_votes(rows, [self._discount()], n_threads=self.n_threads())
+
+    def link(self, of_owners: list[NDArray[np.uint64]]) -> tuple[float, float]:
+        """What calibrates, given the votes of all owners."""
+        rows, copies = self._left_out()
+        return self.core.links_of_votes(rows, copies, [self._discount()], of_owners)[0]
+
+    def _left_out(self) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+        """The places of the rows that calibrate among the rows that are here, and their copies."""
+        left_out = self._growth.left_out
+        assert left_out is not None
+        order = np.argsort(self._arrivals)
+        places = order[np.searchsorted(self._arrivals, left_out.arrivals, sorter=order)]
+        return places.astype(np.uint32), left_out.copies
+
+    def _discount(self) -> float:
+        return float(self._growth.settings["discount"])
 
 
 class RegressorCellShare(CellShare):
@@ -215,7 +244,7 @@ class RegressorCellShare(CellShare):
             sample_weight=rows.weights,
         )
 
-    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]]) -> FloatArray:
+    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
         mean, variance = self.core.moments_of_components(rows, of_owners)
         return np.column_stack([mean, np.sqrt(variance)])
 
@@ -250,6 +279,16 @@ def joined(share: CellShare, words: list[NDArray[np.uint64]]) -> CellShare:
     """The share with the tops of all trees."""
     share.join([aligned(own) for own in words])
     return share
+
+
+def left_out_votes(share: ClassifierCellShare) -> NDArray[np.uint64]:
+    """What an owner's trees say of the rows that calibrate, without each."""
+    return share.left_out_votes()
+
+
+def link(share: ClassifierCellShare, of_owners: list[NDArray[np.uint64]]) -> tuple[float, float]:
+    """What calibrates, given the votes of all owners."""
+    return share.link([aligned(own) for own in of_owners])
 
 
 def held(share: CellShare) -> tuple[int, int]:
@@ -305,10 +344,11 @@ def finished(
     share: CellShare,
     routed: tuple[Rows, list[Rows]],
     of_owners: list[NDArray[np.uint64]],
+    link: Any,
     n_outputs: int,
 ) -> FloatArray:
-    """The predictions of a partition, given the lists of all owners."""
+    """The predictions of a partition, given the lists of all owners, and what calibrates."""
     rows, _ = routed
     if not len(rows):
         return np.empty((0, n_outputs))
-    return share.finished(aligned(rows), [aligned(own) for own in of_owners])
+    return share.finished(aligned(rows), [aligned(own) for own in of_owners], link)

@@ -17,16 +17,15 @@ from numpy.typing import ArrayLike
 from boscage import _validation
 from boscage._input.ids import check_ids, unknown
 from boscage._types import AnyArray, Ids, Label
-from boscage.dask import _cell_rows as rows
-from boscage.dask import _cell_tasks as tasks
-from boscage.dask._cell_rows import Arrived, Facts, label_counts
-from boscage.dask._cell_tasks import CellShare
-from boscage.dask._cells import CellForest, Recipe, grow_forest
+from boscage.dask._cells import rows, tasks
+from boscage.dask._cells.forest import CellForest, Recipe, grow_forest
+from boscage.dask._cells.rows import Arrived, Facts
+from boscage.dask._cells.samples import Chooser
+from boscage.dask._cells.tasks import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
-from boscage.mondrian.feature_rates._samples import Places, Sample
 
 _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""
@@ -245,38 +244,10 @@ def _learned(
     high = np.max([of.high for of in facts], axis=0)
     sample = None
     if template._learns_rates():
-        sample = _sample(client, pieces, facts, known, n_workers, seed)
+        sample = Chooser(client, pieces, n_workers).learning(facts, known, seed)
     task = client.submit(tasks.learned, template, low, high, sample, seed, pure=False)
     plan: GrowthPlan = task.result()
     return plan
-
-
-def _sample(
-    client: distributed.Client,
-    pieces: list[Any],
-    facts: list[Facts],
-    known: list[Label],
-    n_workers: int,
-    seed: int,
-) -> Sample:
-    """The sample of all rows."""
-    has_labels = any(len(of.labels) for of in facts)
-    labels = np.array(sorted(label_counts(facts, known))) if has_labels else None
-    n_groups = min(len(pieces), n_workers)
-    counted = [client.submit(rows.key_counts, own, seed, n_groups, pure=False) for own in pieces]
-    groups = [
-        client.submit(
-            rows.first_places,
-            [client.submit(tasks.pick, own, group, pure=False) for own in counted],
-            pure=False,
-        )
-        for group in range(n_groups)
-    ]
-    places = Places.first(client.gather(groups))
-    sent = client.submit(tasks.given, places, pure=False)
-    found = [client.submit(rows.copies, own, labels, sent, seed, pure=False) for own in pieces]
-    n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
-    return places.sample(client.gather(found), n_rows, is_weighted=is_weighted)
 
 
 def _warming(template: Any, before: WarmUp | None, n_rows: int) -> tuple[WarmUp | None, bool]:

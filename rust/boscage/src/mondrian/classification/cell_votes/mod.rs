@@ -6,21 +6,24 @@
 //! the trees: the sums of one machine, to the last bit.
 //!
 //! Lists are words: for each row, and for each of its trees that is the owner's, the weight of the base measure, the number of
-//! amounts, and of each amount the word and the bits of the classes that it is added to.
+//! amounts, and of each amount the word and the bits of the classes that it is added to. Rows that are left out have the same
+//! lists (`left_out`).
+
+mod left_out;
 
 use crate::control::Run;
 use crate::data::{Label, Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
-use crate::mondrian::cells::share::CellShare;
+use crate::mondrian::cells::share::{CellShare, each_list};
 use crate::mondrian::cells::statistics::{CellPosterior, N_TOLD};
-use crate::mondrian::cells::summary::wrong;
+use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::classification::calibration::CalibrationLink;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, WORD};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::classifier::Classification;
-use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor, Votes};
-use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
+use crate::mondrian::classification::kneser_ney::{Buffers, InTree, PathCounts, Predictor, Votes};
+use crate::mondrian::classification::settings::{ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
@@ -59,7 +62,7 @@ impl CellPosterior for Classification {
 /// let extent = RowExtent::of(&domain, rows)?;
 /// let plan = CellPlan::new(MondrianSettings { n_estimators: 5, ..Default::default() }, domain, extent)?;
 /// let plan = plan.refined(&vec![true; plan.n_cells()], 4)?;
-/// let (plan, _, _) = plan.condensed(&plan.count(rows, &targets, &run)?, 30)?;
+/// let (plan, _, _) = plan.condensed(&plan.count(rows, &targets, &run)?, 30, true)?;
 /// let plan = plan.owned((0..plan.n_cells()).map(|cell| cell as u32 % 2).collect())?;
 /// let (labels, n_rows_of) = ([Label::Int(0), Label::Int(1)], [56, 44]);
 /// let settings = ClassificationSettings { calibration: Calibration::None, ..Default::default() };
@@ -84,8 +87,7 @@ impl CellShare<Classification> {
     /// has there, and labels in `declared` are classes also while no row has them.
     ///
     /// # Errors
-    /// Settings that need all trees in one place: a joint posterior, or a calibration; lengths or values that are not as they
-    /// should be.
+    /// A joint posterior, which needs all trees in one place; lengths or values that are not as they should be.
     pub fn new(
         plan: CellPlan,
         owner: u32,
@@ -95,7 +97,10 @@ impl CellShare<Classification> {
         declared: &[Label],
     ) -> Result<Self> {
         classification.check()?;
-        check_apart(&classification)?;
+        if classification.posterior != ClassPosterior::KneserNey {
+            let (expected, found) = ("'kneser-ney' where cells are shared out", "'joint'".into());
+            return Err(Error::InvalidSetting { name: "posterior", expected, found });
+        }
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let mut classes = ClassTable::default();
         classes.declare(declared);
@@ -114,31 +119,26 @@ impl CellShare<Classification> {
         self.lists(rows, run, gather, |chunk| chunk.of_rows)
     }
 
-    /// The probabilities of the classes, `n_rows x n_classes`, given the votes of all owners for the rows of theirs.
+    /// The probabilities of the classes, `n_rows x n_classes`, given the votes of all owners for the rows of theirs, and what
+    /// calibrates them.
     ///
     /// # Errors
     /// Votes for other rows; rows that are not of the domain; an interrupt.
-    pub fn proba_of_votes(&self, rows: Rows<'_>, votes: &[&[u64]], run: &Run<'_>) -> Result<Vec<f64>> {
+    pub fn proba_of_votes(
+        &self,
+        rows: Rows<'_>,
+        votes: &[&[u64]],
+        link: CalibrationLink,
+        run: &Run<'_>,
+    ) -> Result<Vec<f64>> {
         let gather = self.model.gather(&[self.model.discount()]);
         let mut sums = gather.start(rows.n_rows());
-        self.each_list(rows, votes, run, |row, words| {
-            let (proba, base) = sums.of_mut(row, 0);
-            *base += words.number()?;
-            for _ in 0..words.next()? {
-                let (word, bits, amount) = (words.next()? as usize, words.next()?, words.number()?);
-                let end =
-                    word.saturating_mul(WORD).saturating_add((u64::BITS - bits.leading_zeros()) as usize);
-                if bits == 0 || end > proba.len() {
-                    return Err(wrong("classes that there are not"));
-                }
-                proba.spread(word, bits, amount);
-            }
-            Ok(())
-        })?;
+        let owners = self.plan.owners_of(rows, run)?;
+        each_list(&owners, votes, |row, words| add_list(words, sums.of_mut(row, 0)))?;
         let mut out = Vec::new();
         gather.finish(&sums, 0, None, &mut out);
         let n_classes = self.model.classes().len().max(1);
-        out.chunks_exact_mut(n_classes).for_each(|proba| CalibrationLink::NONE.apply(proba, None, None));
+        out.chunks_exact_mut(n_classes).for_each(|proba| link.apply(proba, None, None));
         Ok(out)
     }
 
@@ -153,18 +153,6 @@ impl CellShare<Classification> {
     pub fn targets(&self) -> Vec<u32> {
         self.model.targets()
     }
-}
-
-/// # Errors
-/// A posterior that needs all trees, or rows that are left out of all trees, in one place.
-fn check_apart(settings: &ClassificationSettings) -> Result<()> {
-    let expected = "'kneser-ney' without a calibration, where cells are shared out";
-    let found = match (settings.posterior, settings.calibration) {
-        (ClassPosterior::KneserNey, Calibration::None) => return Ok(()),
-        (ClassPosterior::Joint, _) => "'joint'",
-        (ClassPosterior::KneserNey, Calibration::LeaveOneOut) => "calibration by left-out rows",
-    };
-    Err(Error::InvalidSetting { name: "posterior", expected, found: found.into() })
 }
 
 /// Gathers lists of amounts for the rows that are the owner's, by tree.
@@ -198,14 +186,40 @@ impl Visitor<ClassCounts> for GatherLists {
         if self.owners[number][row] != self.owner {
             return;
         }
-        let words = &mut chunk.of_rows[row];
-        let start = words.len();
-        words.extend([0, 0]);
         let predictor = Predictor { number, counts: InTree { tree, stops }, gamma: self.gamma };
-        let base = predictor.predict(stops, &mut chunk.buffers, &mut List { words });
-        let n_amounts = (words.len() - start - 2) / 3;
-        (words[start], words[start + 1]) = (base.to_bits(), n_amounts as u64);
+        append_list(predictor, stops, &mut chunk.buffers, &mut chunk.of_rows[row]);
     }
+}
+
+/// Appends the list of what a tree adds for a row.
+pub(super) fn append_list<C: PathCounts>(
+    predictor: Predictor<C>,
+    stops: &[Stop],
+    buffers: &mut Buffers,
+    words: &mut Vec<u64>,
+) {
+    let start = words.len();
+    words.extend([0, 0]);
+    let base = predictor.predict(stops, buffers, &mut List { words });
+    let n_amounts = (words.len() - start - 2) / 3;
+    (words[start], words[start + 1]) = (base.to_bits(), n_amounts as u64);
+}
+
+/// Reads a list and adds it to a row's sums.
+///
+/// # Errors
+/// Words that end early, or classes that there are not.
+pub(super) fn add_list(words: &mut Words<'_>, (proba, base): (&mut [f64], &mut f64)) -> Result<()> {
+    *base += words.number()?;
+    for _ in 0..words.next()? {
+        let (word, bits, amount) = (words.next()? as usize, words.next()?, words.number()?);
+        let end = word.saturating_mul(WORD).saturating_add((u64::BITS - bits.leading_zeros()) as usize);
+        if bits == 0 || end > proba.len() {
+            return Err(wrong("classes that there are not"));
+        }
+        proba.spread(word, bits, amount);
+    }
+    Ok(())
 }
 
 /// A list of amounts.

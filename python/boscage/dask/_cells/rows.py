@@ -52,6 +52,16 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Rows that are left out of all trees, each to be predicted by the forest without it."""
+
+    arrivals: Ids
+    copies: NDArray[np.uint8]
+    """Whether other rows have a row's features: 0 for none, 1 if all have its class, 2 if some have
+    another."""
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the client must know of a piece."""
 
@@ -144,20 +154,25 @@ def facts(own: Piece, has_labels: bool) -> Facts:
     )
 
 
-def key_counts(own: Piece, seed: int, n_groups: int) -> list[KeyCounts]:
+def key_counts(own: Piece, order: int, n_groups: int) -> list[KeyCounts]:
     """How many rows of a piece there are of each key, in groups of keys."""
-    counts = KeyCounts.of(aligned(own.rows), seed)
+    counts = KeyCounts.of(aligned(own.rows), order)
     return [counts.in_group(group, n_groups) for group in range(n_groups)]
 
 
-def first_places(parts: list[KeyCounts]) -> Places:
-    """The places of a sample of the rows of all keys of a group."""
-    return KeyCounts.sum(parts).first_places()
+def first_places(parts: list[KeyCounts], n: int) -> Places:
+    """The places of the first so many rows of all keys of a group."""
+    return KeyCounts.sum(parts).first_places(n)
 
 
-def copies(own: Piece, labels: Labels, places: Places, seed: int) -> Copies:
+def copies(own: Piece, labels: Labels, places: Places, order: int) -> Copies:
     """The rows of a piece that have the keys of places."""
-    return Copies.of(places, aligned(own.rows), coded(own, labels), own.weights, seed)
+    return Copies.of(places, aligned(own.rows), coded(own, labels), own.weights, order)
+
+
+def arrivals(own: Piece, found: Copies) -> Ids:
+    """How many rows came before each of some rows of a piece."""
+    return own.arrivals[found.numbers]
 
 
 def require_present(rows: Rows) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 
 from boscage import _core
 from boscage._types import AnyArray, Label
-from boscage.dask import _cell_tasks as tasks
-from boscage.dask._cell_rows import Facts, Labels, coded, joined_pieces, label_counts
-from boscage.dask._cell_tasks import CellShare, Growth
+from boscage.dask._cells import tasks
+from boscage.dask._cells.rows import Facts, coded, joined_pieces, label_counts
+from boscage.dask._cells.samples import Chooser
+from boscage.dask._cells.tasks import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
 from boscage.mondrian._forest.cell_plans import first_plan, summed
@@ -81,6 +82,8 @@ class CellForest:
     recipe: Recipe
     facts: dict[str, Any]
     """What the client knows of the forest."""
+    link: Any = None
+    """What calibrates predictions, as a future; None if nothing does."""
 
     def submit(self, number: int, task: Any, *args: Any) -> Any:
         """A task on the worker of a share, or on another one if that one is gone."""
@@ -108,7 +111,7 @@ class CellForest:
         routed = route(reader, self.sent, part, number, n_owners)
         tell, finish = (dask.delayed(task, pure=False) for task in (tasks.lists, tasks.finished))
         lists = [tell(share, routed, owner) for owner, share in enumerate(self.shares)]
-        return finish(self.shares[number % n_owners], routed, lists, n_outputs)
+        return finish(self.shares[number % n_owners], routed, lists, self.link, n_outputs)
 
     def named(self, forest: Any) -> Any:
         """A forest that knows the number of features, and their names if they have any.
@@ -139,14 +142,12 @@ class CellForest:
         return forest
 
 
-_LEFT_OUT = "it is fitted to rows that are left out of all trees"
 _ONLY: dict[str, tuple[Any, str]] = {
     "substitutes": (None, "values must not be missing"),
     "categories": (None, "features must be numbers"),
 }
 _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
     tasks.ClassifierCellShare: {
-        "calibration": (None, _LEFT_OUT),
         "posterior": ("kneser-ney", "it needs all trees in one place"),
         "class_weight": (None, "multiply the probabilities by weights instead"),
     },
@@ -193,6 +194,10 @@ def grow_forest(
     counts = recipe.class_counts(facts)
     names = list(counts) if recipe.has_labels else None
     settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
+    calibrating = None
+    if settings.get("calibration") is not None:
+        chooser = Chooser(client, pieces, len(cluster))
+        calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
     growth = Growth(
         recipe.share,
         recipe.template,
@@ -201,16 +206,15 @@ def grow_forest(
         recipe.declared,
         list(counts.values()),
         is_weighted,
+        calibrating,
         VERSION,
     )
     plan = first_plan(recipe.learned)
     plan = first_plan(recipe.learned, _extent(plan, client, pieces))
-    plan = _with_cells(plan, client, pieces, growth.labels, n_rows, len(cluster))
+    plan = _with_cells(plan, client, pieces, growth, n_rows, len(cluster))
     n_owners = int(plan.owners.max()) + 1
     sent = client.submit(tasks.given, plan, pure=False)
-    routed = [
-        client.submit(tasks.route, sent, own, growth.labels, n_owners, pure=False) for own in pieces
-    ]
+    routed = [client.submit(tasks.route, sent, own, growth, n_owners, pure=False) for own in pieces]
     pieces.clear()
     owners, known = cluster[:n_owners], _known(recipe, names, n_rows)
     forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known)
@@ -260,14 +264,24 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
     told = [forest.submit(owner, tasks.summaries, grown[owner]) for owner in owners]
     shares = [forest.submit(owner, tasks.joined, grown[owner], told) for owner in owners]
     wait_for(shares)
-    return replace(forest, shares=tuple(shares))
+    forest = replace(forest, shares=tuple(shares))
+    return forest if forest.growth.left_out is None else replace(forest, link=_link(forest))
+
+
+def _link(forest: CellForest) -> Any:
+    """What calibrates a forest, as a future."""
+    asked = enumerate(forest.shares)
+    votes = [forest.submit(number, tasks.left_out_votes, share) for number, share in asked]
+    link = forest.submit(0, tasks.link, forest.shares[0], votes)
+    wait_for([link])
+    return link
 
 
 def _with_cells(
     plan: _core.CellPlan,
     client: distributed.Client,
     pieces: list[Any],
-    labels: Labels,
+    growth: Growth,
     n_rows: int,
     n_owners: int,
 ) -> _core.CellPlan:
@@ -275,13 +289,14 @@ def _with_cells(
     if n_owners == 1:
         return plan
     most = -(-n_rows // (_PER_OWNER * n_owners))
+    one_less = growth.left_out is not None and growth.is_weighted
     plan = plan.refined(np.ones(plan.n_cells, bool), _FIRST_CUTS)
     for left in reversed(range(_ROUNDS)):
         sent = client.submit(tasks.given, plan, pure=False)
         counts = client.gather(
-            [client.submit(tasks.count, sent, own, labels, pure=False) for own in pieces]
+            [client.submit(tasks.count, sent, own, growth.labels, pure=False) for own in pieces]
         )
-        plan, of_cells, may_be_cut = plan.condensed(summed(counts), most)
+        plan, of_cells, may_be_cut = plan.condensed(summed(counts), most, one_less=one_less)
         if not may_be_cut.any() or left == 0:
             break
         plan = plan.refined(may_be_cut, _MORE_CUTS)

@@ -1,0 +1,1 @@
+"""Forests whose cells are apart: the client, and what runs on workers."""

@@ -1,0 +1,84 @@
+"""Some rows of a forest whose cells are apart, chosen among those that all workers hold.
+
+They are the first ones in an order that the rows' contents determine, so that they are those of one
+machine. What travels is 16 bytes for each distinct row of features, and all rows that are copies of
+a chosen one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import distributed
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage import _core
+from boscage._types import Ids, Label
+from boscage.dask._cells import rows, tasks
+from boscage.dask._cells.rows import Facts, Labels, LeftOut, label_counts
+from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
+from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """What chooses rows among those of some pieces, which are futures."""
+
+    client: distributed.Client
+    pieces: Sequence[Any]
+    n_workers: int
+
+    def learning(self, facts: list[Facts], known: list[Label], seed: int) -> Sample:
+        """The rows that rates are learned from."""
+        has_labels = any(len(of.labels) for of in facts)
+        labels = np.array(sorted(label_counts(facts, known))) if has_labels else None
+        places, found = self._first(labels, learning_order(seed), LEARNING_ROWS)
+        n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
+        return places.sample(self.client.gather(found), n_rows, is_weighted=is_weighted)
+
+    def calibrating(self, labels: Labels, seed: int) -> LeftOut:
+        """The rows that calibrate, in the order of a forest's seed."""
+        places, found = self._first(labels, seed, _core.CALIBRATING_ROWS)
+        asked = [
+            self.client.submit(rows.arrivals, own, each, pure=False)
+            for own, each in zip(self.pieces, found, strict=True)
+        ]
+        arrivals: Ids = np.concatenate(self.client.gather(asked))
+        every = Copies.join(self.client.gather(found))
+        return LeftOut(arrivals[places.among(every)], _have_copies(places, every))
+
+    def _first(self, labels: Labels, order: int, n: int) -> tuple[Places, list[Any]]:
+        """The places of the first rows in the order of a seed, and all rows of their keys."""
+        client, n_groups = self.client, min(len(self.pieces), self.n_workers)
+        counted = [
+            client.submit(rows.key_counts, own, order, n_groups, pure=False) for own in self.pieces
+        ]
+        groups = [
+            client.submit(
+                rows.first_places,
+                [client.submit(tasks.pick, own, group, pure=False) for own in counted],
+                n,
+                pure=False,
+            )
+            for group in range(n_groups)
+        ]
+        places = Places.first(client.gather(groups), n)
+        sent = client.submit(tasks.given, places, pure=False)
+        return places, [
+            client.submit(rows.copies, own, labels, sent, order, pure=False) for own in self.pieces
+        ]
+
+
+def _have_copies(places: Places, found: Copies) -> NDArray[np.uint8]:
+    """Of each place, as `LeftOut.copies`, given all rows of the keys."""
+    keys, of_row = np.unique(found.keys, return_inverse=True)
+    n_rows = np.bincount(of_row, found.n_equal)
+    low, high = np.full(len(keys), found.y.max()), np.full(len(keys), found.y.min())
+    np.minimum.at(low, of_row, found.y)
+    np.maximum.at(high, of_row, found.y)
+    kinds = np.where(n_rows == 1, 0, np.where(low == high, 1, 2)).astype(np.uint8)
+    own: NDArray[np.uint8] = kinds[np.searchsorted(keys, places.keys)]
+    return own

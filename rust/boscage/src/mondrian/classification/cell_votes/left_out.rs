@@ -1,0 +1,155 @@
+//! Left-out predictions by a forest whose cells are shared out.
+//!
+//! A row that is left out changes a tree along its own path, all of which the owner of its cell has. Where the row is alone in its
+//! cell, the other side of the split above takes the split's place, and the row goes on to another cell, whose owner needs the row's
+//! features, class and weight. So all owners are sent the rows that are left out, which are few.
+//!
+//! Without a row, a node above cells may have one class, so that it is a leaf. What the leaf holds follows from its number of rows
+//! if all weights are 1. Otherwise its rows' weights are needed, so that such a node must be a cell itself
+//! ([`CellPlan::condensed`](crate::CellPlan::condensed)).
+
+use crate::control::Run;
+use crate::data::{RowId, Scalar};
+use crate::error::Result;
+use crate::mondrian::cells::share::{CellShare, each_list};
+use crate::mondrian::classification::calibration::{self, CalibrationLink, ChosenRows};
+use crate::mondrian::classification::cell_votes::{add_list, append_list};
+use crate::mondrian::classification::class_counts::Class;
+use crate::mondrian::classification::classifier::Classification;
+use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
+use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
+use crate::mondrian::classification::predictive::Gathered;
+use crate::mondrian::classification::settings::{Calibration, check_discount};
+use crate::mondrian::forest::rows_by_contents::Copies;
+use crate::mondrian::prediction::visitor::Visitor;
+
+impl CellShare<Classification> {
+    /// What this owner's trees add to the votes for some of the rows that are here, by their places, each left out of every
+    /// tree, and for several discounts. Which trees are this owner's follows from the plan and from where rows are alone.
+    ///
+    /// # Errors
+    /// Trees that are not joined; a discount out of range; a row that is not here; an interrupt.
+    pub fn left_out_votes(&self, rows: &[u32], discounts: &[f64], run: &Run<'_>) -> Result<Vec<u64>> {
+        discounts.iter().try_for_each(|&discount| check_discount(discount))?;
+        let owners = self.owners_without(rows)?;
+        let total_weight = self.plan.domain().total_weight();
+        let gammas: Vec<f64> = discounts.iter().map(|discount| discount * total_weight).collect();
+        let alone = Run { n_threads: 1, control: run.control };
+        let size = rows.len().div_ceil(run.n_threads.max(1)).max(1);
+        let parts = run.map(rows.len().div_ceil(size), |i| {
+            let first = i * size;
+            let gather = GatherLists { owners: &owners, owner: self.owner, first, gammas: &gammas };
+            let own = &rows[first..rows.len().min(first + size)];
+            let chunks = left_out::predict(&self.model.forest, own, &alone, &gather)?;
+            Ok(chunks.into_iter().flat_map(|chunk| chunk.of_rows).flatten().collect::<Vec<u64>>())
+        })?;
+        Ok(parts.concat())
+    }
+
+    /// What calibrates, by discount, given the rows that do, the copies of each among all rows of all owners, and the
+    /// [`left_out_votes`](Self::left_out_votes) of all owners for them.
+    ///
+    /// # Errors
+    /// Trees that are not joined; a row that is not here; votes for other rows.
+    pub fn links_of_votes(
+        &self,
+        chosen: &[(u32, Copies)],
+        discounts: &[f64],
+        votes: &[&[u64]],
+    ) -> Result<Vec<CalibrationLink>> {
+        let (forest, posterior) = (&self.model.forest, &self.model.posterior);
+        if posterior.settings.calibration == Calibration::None {
+            return Ok(vec![CalibrationLink::NONE; discounts.len()]);
+        }
+        let rows: Vec<RowId> = chosen.iter().map(|&(row, _)| row).collect();
+        let sums = self.left_out_sums(&rows, discounts, votes)?;
+        let gather = self.model.gather(discounts);
+        let classes = &posterior.classes;
+        let n_classes = classes.live().len().max(1);
+        let proba = |discount: usize| {
+            let mut all = Vec::new();
+            gather.finish(&sums, discount, None, &mut all);
+            let of_rows = all.chunks_exact(n_classes).zip(&rows);
+            let known = of_rows.filter(|(_, row)| !classes.goes_with_its_row(forest.targets[**row as usize]));
+            known.flat_map(|(proba, _)| proba).copied().collect()
+        };
+        let proba = (0..discounts.len()).map(proba).collect();
+        let chosen = ChosenRows::of(chosen.iter().copied(), forest, classes);
+        Ok(calibration::links(forest, classes, &chosen, proba, None))
+    }
+
+    /// The probabilities of the classes of left-out rows, `n_discounts x n_rows x n_classes`, given their
+    /// [`left_out_votes`](Self::left_out_votes) of all owners, and what calibrates each discount.
+    ///
+    /// # Errors
+    /// As [`links_of_votes`](Self::links_of_votes).
+    pub fn proba_of_left_out_votes(
+        &self,
+        rows: &[u32],
+        discounts: &[f64],
+        votes: &[&[u64]],
+        links: &[CalibrationLink],
+    ) -> Result<Vec<f64>> {
+        let sums = self.left_out_sums(rows, discounts, votes)?;
+        let gather = self.model.gather(discounts);
+        let classes = &self.model.posterior.classes;
+        let live = classes.live();
+        let targets: Vec<Class> = rows.iter().map(|&row| self.model.forest.targets[row as usize]).collect();
+        let mut out = Vec::new();
+        for (discount, link) in links.iter().enumerate() {
+            let start = out.len();
+            gather.finish(&sums, discount, Some(&targets), &mut out);
+            for (proba, &class) in out[start..].chunks_exact_mut(live.len().max(1)).zip(&targets) {
+                let unknown = live.iter().position(|&own| own == class);
+                link.apply(proba, None, unknown.filter(|_| classes.goes_with_its_row(class)));
+            }
+        }
+        Ok(out)
+    }
+
+    /// The sums of the votes of all owners.
+    fn left_out_sums(&self, rows: &[RowId], discounts: &[f64], votes: &[&[u64]]) -> Result<Gathered> {
+        let owners = self.owners_without(rows)?;
+        let mut sums = Visitor::start(&self.model.gather(discounts), rows.len());
+        each_list(&owners, votes, |row, words| {
+            (0..discounts.len()).try_for_each(|discount| add_list(words, sums.of_mut(row, discount)))
+        })?;
+        Ok(sums)
+    }
+}
+
+/// Gathers lists of amounts for the rows that are the owner's, by tree.
+struct GatherLists<'a> {
+    owners: &'a [Vec<u32>],
+    owner: u32,
+    /// The number of the first of the rows among those that `owners` are about.
+    first: usize,
+    gammas: &'a [f64],
+}
+
+/// Lists of amounts by row, tree and discount.
+struct Lists {
+    of_rows: Vec<Vec<u64>>,
+    /// One a discount.
+    buffers: Vec<Buffers>,
+}
+
+impl LeftOutVisitor for GatherLists<'_> {
+    type Chunk = Lists;
+
+    fn start(&self, n_rows: usize) -> Lists {
+        let buffers = self.gammas.iter().map(|_| Buffers::default()).collect();
+        Lists { of_rows: vec![Vec::new(); n_rows], buffers }
+    }
+
+    fn visits(&self, number: usize, row: usize) -> bool {
+        self.owners[number][self.first + row] == self.owner
+    }
+
+    fn visit<S: Scalar>(&self, number: usize, without: WithoutRow<'_, S>, row: usize, chunk: &mut Lists) {
+        for (&gamma, buffers) in self.gammas.iter().zip(&mut chunk.buffers) {
+            let predictor = Predictor { number, counts: without, gamma };
+            append_list(predictor, without.stops(), buffers, &mut chunk.of_rows[row]);
+        }
+    }
+}
