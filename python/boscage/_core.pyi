@@ -344,6 +344,8 @@ class CellPlan:
         high: NDArray[np.float64],
         weights: NDArray[np.float64] | None = None,
         maps: _Maps | None = None,
+        substitutes: _Substitutes | None = None,
+        categories: _Categories | None = None,
         extent: tuple[int, bool] = ...,
         steps: list[bytes] | None = None,
         owners: list[int] | None = None,

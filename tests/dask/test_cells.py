@@ -330,9 +330,8 @@ def test_bad_rows_are_refused_by_partition_and_row(client):
     forest = apart(one, client)
     Y = da.from_array(y, chunks=100)
     wrong = x.copy()
-    wrong[211, 1] = np.nan
-    row = "partition 2: row 11, feature 1 of X is "
-    message = row + r"missing \(NaN\)"
+    wrong[211, 1] = np.inf
+    message = "partition 2: .*row 11"
     with pytest.raises(ValueError, match=message):
         forest.fit(da.from_array(wrong, chunks=(100, 3)), Y)
     frame = pd.DataFrame({"a": x[:, 0], "b": pd.Categorical(["u", "v"] * (N_ROWS // 2))})
@@ -341,10 +340,11 @@ def test_bad_rows_are_refused_by_partition_and_row(client):
     with pytest.raises(ValueError, match=r"partition \d: feature 1 is a category"):
         forest.fit(frame, targets)
     wrong[211, 1] = 1e300
+    row = "partition 2: row 11, feature 1 of X is "
     with pytest.raises(ValueError, match=row + "10*: more than"):
         forest.set_params(feature_range=(0.0, 1.0)).fit(da.from_array(wrong, chunks=(100, 3)), Y)
     forest.fit(da.from_array(x, chunks=(100, 3)), Y)
-    wrong[211, 1] = np.nan
+    wrong[211, 1] = np.inf
     with pytest.raises(ValueError, match=message):
         forest.predict_proba(da.from_array(wrong, chunks=(100, 3))).compute()
 

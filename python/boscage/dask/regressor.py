@@ -41,7 +41,7 @@ class MondrianForestRegressor(DaskForest):
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
         all pairs of a row and a tree. This needs ``posterior="exact"``, ``noise="global"``,
-        `hyperparameters` that are given, and features that are numbers without missing values.
+        `hyperparameters` that are given, and features that are numbers.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

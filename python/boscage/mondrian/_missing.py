@@ -22,14 +22,12 @@ import numpy as np
 
 from boscage import _core
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
-from boscage.mondrian.feature_rates._shared import first_by_contents
+from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, first_by_contents
 
 Substitutes: TypeAlias = list[tuple[float, list[tuple[int, float, float]]]]
 """For each feature a number and the terms of a linear function: another feature, the slope, and the
 other feature's value at which the term is 0."""
 
-MAX_ROWS = 3000
-"""The greatest number of rows from which substitutes are learned."""
 MAX_TERMS = 8
 """The greatest number of other features in a linear function."""
 MIN_ROWS = 10
@@ -107,8 +105,13 @@ def learn_substitutes(X: Rows, y: AnyArray, *, seed: int) -> Substitutes:
     Looks at 3,000 rows at most, chosen by their contents, so that the substitutes are a function of
     the set of rows.
     """
-    rows = first_by_contents(X, y, MAX_ROWS, seed)
-    table = _Table(X[rows].astype(np.float64), _target_classes(y[rows]))
+    rows = first_by_contents(X, y, LEARNING_ROWS, seed)
+    return substitutes_of(X[rows].astype(np.float64), y[rows])
+
+
+def substitutes_of(X: FloatArray, y: AnyArray) -> Substitutes:
+    """The same of rows that were chosen."""
+    table = _Table(X, _target_classes(y))
     return [table.substitute(feature) for feature in range(X.shape[1])]
 
 

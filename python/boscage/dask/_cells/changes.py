@@ -19,13 +19,14 @@ from boscage._input.ids import check_ids, unknown
 from boscage._types import AnyArray, Ids, Label
 from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.forest import CellForest, Recipe, grow_forest
-from boscage.dask._cells.rows import Arrived, Facts
+from boscage.dask._cells.rows import Arrived, Facts, Filler
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.tasks import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
+from boscage.mondrian._missing import Substitutes, check_substitutes
 
 _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""
@@ -77,14 +78,19 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     pieces = [*before.rows(), *new.pieces]
     facts = _facts(client, pieces, recipe.share)
     next_id = max(recipe.next_id, *(of.last_id + 1 for of in facts))
+    learned, known = replace(recipe.learned, settings=settings), before.growth.names or []
+    n_workers = len(before.cluster)
+    if learned.substitutes is None and any(of.has_missing for of in facts):
+        # The first ones; they are learned also from rows that leave the window.
+        chooser = Chooser(client, pieces, n_workers)
+        found = _substitutes(chooser, facts, known, learned.seed)
+        learned = replace(learned, substitutes=found)
     if window is not None and sum(of.n_rows for of in facts) > window:
         oldest = _oldest(client, pieces, window, recipe.n_arrived + new.n_rows)
         pieces = [client.submit(rows.newest, own, oldest, pure=False) for own in pieces]
         facts = _facts(client, pieces, recipe.share)
     warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
-    learned, known = replace(recipe.learned, settings=settings), before.growth.names or []
     if is_to_learn:
-        n_workers = len(before.cluster)
         learned = _learned(client, template, pieces, facts, known, n_workers, learned.seed)
     recipe = replace(
         recipe,
@@ -240,14 +246,27 @@ def _learned(
     seed: int,
 ) -> GrowthPlan:
     """Ranges of all rows, and the rates, which are learned from a sample of them."""
-    low = np.min([of.low for of in facts], axis=0)
-    high = np.max([of.high for of in facts], axis=0)
-    sample = None
+    ends, chooser = rows.ends(facts), Chooser(client, pieces, n_workers)
+    sample = filler = None
+    substitutes = check_substitutes(template.substitutes, ends.shape[1])
+    if any(of.has_missing for of in facts):
+        if substitutes is None:
+            substitutes = _substitutes(chooser, facts, known, seed)
+        filler = Filler(substitutes, *template._range(ends, {}))
     if template._learns_rates():
-        sample = Chooser(client, pieces, n_workers).learning(facts, known, seed)
-    task = client.submit(tasks.learned, template, low, high, sample, seed, pure=False)
+        sample = chooser.learning(facts, known, seed, filler)
+    task = client.submit(tasks.learned, template, ends, sample, substitutes, seed, pure=False)
     plan: GrowthPlan = task.result()
     return plan
+
+
+def _substitutes(
+    chooser: Chooser, facts: list[Facts], known: list[Label], seed: int
+) -> Substitutes:
+    """What stands for missing values of rows, some of which lack values."""
+    sample = chooser.learning(facts, known, seed)
+    found: Substitutes = chooser.client.submit(tasks.substitutes, sample, pure=False).result()
+    return found
 
 
 def _warming(template: Any, before: WarmUp | None, n_rows: int) -> tuple[WarmUp | None, bool]:

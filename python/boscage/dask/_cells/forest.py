@@ -82,6 +82,9 @@ class CellForest:
     recipe: Recipe
     facts: dict[str, Any]
     """What the client knows of the forest."""
+    sample: Any = None
+    """Rows from which substitutes for missing values of test rows are learned, as a future; None if
+    the forest has substitutes."""
     link: Any = None
     """What calibrates predictions, as a future; None if nothing does."""
 
@@ -108,7 +111,8 @@ class CellForest:
         n_owners = len(self.shares)
         route = dask.delayed(tasks.route_queries, pure=False)
         reader = self.named(new_forest(self.growth.template))
-        routed = route(reader, self.sent, part, number, n_owners)
+        learned = self.recipe.learned
+        routed = route(reader, self.sent, learned, self.sample, part, number, n_owners)
         tell, finish = (dask.delayed(task, pure=False) for task in (tasks.lists, tasks.finished))
         lists = [tell(share, routed, owner) for owner, share in enumerate(self.shares)]
         return finish(self.shares[number % n_owners], routed, lists, self.link, n_outputs)
@@ -143,7 +147,6 @@ class CellForest:
 
 
 _ONLY: dict[str, tuple[Any, str]] = {
-    "substitutes": (None, "values must not be missing"),
     "categories": (None, "features must be numbers"),
 }
 _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
@@ -194,9 +197,11 @@ def grow_forest(
     counts = recipe.class_counts(facts)
     names = list(counts) if recipe.has_labels else None
     settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
-    calibrating = None
+    chooser = Chooser(client, pieces, len(cluster))
+    calibrating = sample = None
+    if recipe.learned.substitutes is None:
+        sample = chooser.learning(facts, recipe.known, recipe.learned.seed)
     if settings.get("calibration") is not None:
-        chooser = Chooser(client, pieces, len(cluster))
         calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
     growth = Growth(
         recipe.share,
@@ -217,7 +222,7 @@ def grow_forest(
     routed = [client.submit(tasks.route, sent, own, growth, n_owners, pure=False) for own in pieces]
     pieces.clear()
     owners, known = cluster[:n_owners], _known(recipe, names, n_rows)
-    forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known)
+    forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known, sample)
     return _joined(forest, routed)
 
 

@@ -16,6 +16,7 @@ from boscage._validation import conform
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned
 from boscage.mondrian._forest.base import MondrianForest
+from boscage.mondrian._missing import Substitutes, fill, has_missing
 from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places
 
 Labels: TypeAlias = AnyArray | None
@@ -71,9 +72,12 @@ class Facts:
     n_rows_of: AnyArray
     """The number of rows of each label."""
     low: FloatArray
+    """The least value of each feature; infinity if there is none."""
     high: FloatArray
     last_id: int
     is_weighted: bool
+    has_missing: bool
+    """Whether a row lacks a value."""
 
 
 def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]:
@@ -115,7 +119,6 @@ def checked(
                 f"feature {min(columns)} is a category, which partition='cells' does not take; "
                 "choose partition='trees'"
             )
-        require_present(rows)
         target = forest._check_target(y, len(rows))
         kept, weights = check_row_weight(weights, len(rows))
     if kept is not None:
@@ -142,21 +145,46 @@ def facts(own: Piece, has_labels: bool) -> Facts:
     """Facts about the rows of a piece."""
     n_rows = len(own.rows)
     labels, n_rows_of = np.unique(own.target[: n_rows * has_labels], return_counts=True)
-    of_features = own.rows if n_rows else np.zeros((1, own.rows.shape[1]))
+    lower = upper = own.rows
+    if lacks_values := has_missing(own.rows):
+        missing = np.isnan(own.rows)
+        lower, upper = np.where(missing, np.inf, lower), np.where(missing, -np.inf, upper)
     return Facts(
         n_rows,
         labels,
         n_rows_of,
-        of_features.min(axis=0).astype(float),
-        of_features.max(axis=0).astype(float),
+        lower.min(axis=0, initial=np.inf).astype(float),
+        upper.max(axis=0, initial=-np.inf).astype(float),
         int(own.numbers.max()) if n_rows else 0,
         own.weights is not None,
+        lacks_values,
     )
 
 
-def key_counts(own: Piece, order: int, n_groups: int) -> list[KeyCounts]:
+def ends(facts: Sequence[Facts]) -> FloatArray:
+    """The least and the greatest value of each feature; 0 for one without any."""
+    found = np.stack(
+        [np.min([of.low for of in facts], axis=0), np.max([of.high for of in facts], axis=0)]
+    )
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+@dataclass(frozen=True)
+class Filler:
+    """What stands for missing values, and the reference ranges, which limit it."""
+
+    substitutes: Substitutes
+    low: FloatArray
+    high: FloatArray
+
+    def of(self, rows: Rows) -> FloatArray:
+        """Rows that lack no values."""
+        return fill(rows, self.substitutes, self.low, self.high)
+
+
+def key_counts(own: Piece, filler: Filler | None, order: int, n_groups: int) -> list[KeyCounts]:
     """How many rows of a piece there are of each key, in groups of keys."""
-    counts = KeyCounts.of(aligned(own.rows), order)
+    counts = KeyCounts.of(_filled(own, filler), order)
     return [counts.in_group(group, n_groups) for group in range(n_groups)]
 
 
@@ -165,24 +193,19 @@ def first_places(parts: list[KeyCounts], n: int) -> Places:
     return KeyCounts.sum(parts).first_places(n)
 
 
-def copies(own: Piece, labels: Labels, places: Places, order: int) -> Copies:
+def copies(own: Piece, filler: Filler | None, labels: Labels, places: Places, order: int) -> Copies:
     """The rows of a piece that have the keys of places."""
-    return Copies.of(places, aligned(own.rows), coded(own, labels), own.weights, order)
+    return Copies.of(places, _filled(own, filler), coded(own, labels), own.weights, order)
+
+
+def _filled(own: Piece, filler: Filler | None) -> Rows:
+    rows: Rows = aligned(own.rows)
+    return rows if filler is None else filler.of(rows)
 
 
 def arrivals(own: Piece, found: Copies) -> Ids:
     """How many rows came before each of some rows of a piece."""
     return own.arrivals[found.numbers]
-
-
-def require_present(rows: Rows) -> None:
-    missing = np.isnan(rows)
-    if missing.any():
-        row, feature = np.argwhere(missing)[0]
-        raise ValueError(
-            f"row {row}, feature {feature} of X is missing (NaN), which partition='cells' does "
-            "not take; fill it, or choose partition='trees'"
-        )
 
 
 def coded(own: Piece, labels: Labels) -> AnyArray:

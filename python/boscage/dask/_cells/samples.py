@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from boscage import _core
 from boscage._types import Ids, Label
 from boscage.dask._cells import rows, tasks
-from boscage.dask._cells.rows import Facts, Labels, LeftOut, label_counts
+from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, label_counts
 from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
@@ -31,30 +31,39 @@ class Chooser:
     pieces: Sequence[Any]
     n_workers: int
 
-    def learning(self, facts: list[Facts], known: list[Label], seed: int) -> Sample:
-        """The rows that rates are learned from."""
+    def learning(
+        self, facts: list[Facts], known: list[Label], seed: int, filler: Filler | None = None
+    ) -> Any:
+        """The `Sample` that rates or substitutes are learned from, as a future.
+
+        Missing values are filled if there is a filler.
+        """
         has_labels = any(len(of.labels) for of in facts)
         labels = np.array(sorted(label_counts(facts, known))) if has_labels else None
-        places, found = self._first(labels, learning_order(seed), LEARNING_ROWS)
+        places, found = self._first(labels, learning_order(seed), LEARNING_ROWS, filler)
         n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
-        return places.sample(self.client.gather(found), n_rows, is_weighted=is_weighted)
+        return self.client.submit(_sample, places, found, n_rows, is_weighted, pure=False)
 
     def calibrating(self, labels: Labels, seed: int) -> LeftOut:
         """The rows that calibrate, in the order of a forest's seed."""
-        places, found = self._first(labels, seed, _core.CALIBRATING_ROWS)
-        asked = [
+        places, found = self._first(labels, seed, _core.CALIBRATING_ROWS, None)
+        arrivals = [
             self.client.submit(rows.arrivals, own, each, pure=False)
             for own, each in zip(self.pieces, found, strict=True)
         ]
-        arrivals: Ids = np.concatenate(self.client.gather(asked))
-        every = Copies.join(self.client.gather(found))
-        return LeftOut(arrivals[places.among(every)], _have_copies(places, every))
+        chosen: LeftOut = self.client.submit(
+            _left_out, places, found, arrivals, pure=False
+        ).result()
+        return chosen
 
-    def _first(self, labels: Labels, order: int, n: int) -> tuple[Places, list[Any]]:
+    def _first(
+        self, labels: Labels, order: int, n: int, filler: Filler | None
+    ) -> tuple[Any, list[Any]]:
         """The places of the first rows in the order of a seed, and all rows of their keys."""
         client, n_groups = self.client, min(len(self.pieces), self.n_workers)
         counted = [
-            client.submit(rows.key_counts, own, order, n_groups, pure=False) for own in self.pieces
+            client.submit(rows.key_counts, own, filler, order, n_groups, pure=False)
+            for own in self.pieces
         ]
         groups = [
             client.submit(
@@ -65,11 +74,22 @@ class Chooser:
             )
             for group in range(n_groups)
         ]
-        places = Places.first(client.gather(groups), n)
-        sent = client.submit(tasks.given, places, pure=False)
+        places = client.submit(Places.first, groups, n, pure=False)
         return places, [
-            client.submit(rows.copies, own, labels, sent, order, pure=False) for own in self.pieces
+            client.submit(rows.copies, own, filler, labels, places, order, pure=False)
+            for own in self.pieces
         ]
+
+
+def _sample(places: Places, found: list[Copies], n_rows: int, is_weighted: bool) -> Sample:
+    """The rows at some places, given all rows of their keys."""
+    return places.sample(found, n_rows, is_weighted=is_weighted)
+
+
+def _left_out(places: Places, found: list[Copies], arrivals: list[Ids]) -> LeftOut:
+    """The same as rows that are left out, given how many rows came before each."""
+    every = Copies.join(found)
+    return LeftOut(np.concatenate(arrivals)[places.among(every)], _have_copies(places, every))
 
 
 def _have_copies(places: Places, found: Copies) -> NDArray[np.uint8]:

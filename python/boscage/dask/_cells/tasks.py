@@ -22,13 +22,13 @@ from boscage.dask._cells.rows import (
     coded,
     joined_pieces,
     received,
-    require_present,
 )
 from boscage.dask._partitions import naming_partition
 from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.cell_plans import Counts, learned_apart
 from boscage.mondrian._forest.growth import GrowthPlan
+from boscage.mondrian._missing import Substitutes, fill, has_missing, substitutes_of
 from boscage.mondrian.feature_rates._samples import Sample
 
 
@@ -43,11 +43,20 @@ def pick(found: Sequence[Any] | None, number: int) -> Any:
 
 
 def learned(
-    template: MondrianForest, low: FloatArray, high: FloatArray, sample: Sample | None, seed: int
+    template: MondrianForest,
+    ends: FloatArray,
+    sample: Sample | None,
+    substitutes: Substitutes | None,
+    seed: int,
 ) -> GrowthPlan:
     """What a forest learns before the first cut."""
     forest = new_forest(template)
-    return learned_apart(forest, low, high, seed, sample, forest._n_threads())
+    return learned_apart(forest, ends[0], ends[1], seed, sample, forest._n_threads(), substitutes)
+
+
+def substitutes(sample: Sample) -> Substitutes:
+    """What stands for missing values, learned from rows that may lack some."""
+    return substitutes_of(sample.X, sample.y)
 
 
 def extent(plan: _core.CellPlan, own: Piece) -> tuple[int, bool]:
@@ -320,15 +329,26 @@ def first(share: CellShare) -> Piece:
 
 
 def route_queries(
-    reader: MondrianForest, plan: _core.CellPlan, X: Any, number: int, n_owners: int
+    reader: MondrianForest,
+    plan: _core.CellPlan,
+    learned: GrowthPlan,
+    sample: Sample | None,
+    X: Any,
+    number: int,
+    n_owners: int,
 ) -> tuple[Rows, list[Rows]]:
-    """The rows of a partition, and those that each owner is asked about."""
+    """The rows of a partition, and those that each owner is asked about.
+
+    There is a sample of the forest's rows if none of them lacks a value: substitutes for those that
+    rows of the partition lack are learned from it, and not kept.
+    """
     X = dense(X)
     if not len(X):
         return np.empty((0, reader.n_features_in_)), []
     with naming_partition(number):
         rows = _validation.check_rows(reader, X, reset=False)
-        require_present(rows)
+        if sample is not None and has_missing(rows):
+            rows = fill(rows, substitutes(sample), learned.low, learned.high)
         return rows, [rows[own] for own in plan.rows_by_owner(rows, n_owners)]
 
 

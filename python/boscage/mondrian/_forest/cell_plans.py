@@ -12,6 +12,7 @@ from boscage import _core
 from boscage._types import FloatArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
+from boscage.mondrian._missing import Substitutes
 from boscage.mondrian.feature_rates._samples import Sample
 
 Counts: TypeAlias = tuple[NDArray[np.uint64], list[FloatArray], list[NDArray[np.uint64]]]
@@ -25,14 +26,21 @@ def learned_apart(
     seed: int,
     sample: Sample | None,
     n_threads: int,
+    substitutes: Substitutes | None = None,
 ) -> GrowthPlan:
     """What is learned, given the least and greatest values of all rows, and a sample of them.
 
-    The sample may lack if rates are not learned.
+    The sample, which lacks no values, is None if rates are not learned; so are substitutes if no
+    row lacks a value.
     """
     ends = NewRows(np.stack([low, high]), {}, (np.zeros(2, np.uint32), [0]), {}, None, None)
     return template._plan(
-        ends, settings=template._settings(), seed=seed, n_threads=n_threads, sample=sample
+        ends,
+        settings=template._settings(),
+        seed=seed,
+        n_threads=n_threads,
+        sample=sample,
+        substitutes=substitutes,
     )
 
 
@@ -46,6 +54,7 @@ def first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _co
         high=learned.high,
         weights=learned.weights,
         maps=learned.maps,
+        substitutes=learned.substitutes,
         extent=extent,
     )
 

@@ -152,10 +152,12 @@ class GrowingForest(Estimator):
         seed: int,
         n_threads: int,
         sample: Sample | None = None,
+        substitutes: Substitutes | None = None,
     ) -> GrowthPlan:
         """Learn what is to be learned from checked rows before the first cut is drawn.
 
-        Rates are learned from the sample if it is given, and else from that of the rows.
+        Rates are learned from the sample if it is given, and else from that of the rows. The same
+        goes for substitutes, unless they are a parameter.
         """
         encoded = new.encoded
         tables = check_tables(self.categories, new.rows.shape[1])
@@ -164,14 +166,10 @@ class GrowingForest(Estimator):
                 feature: learn_table(each, encoded[0]) for feature, each in new.columns.items()
             }
         rows = put(new.rows, new.columns, tables)
-        low, high = _validation.check_range(self.feature_range, rows.shape[1])
-        if low is None or high is None:
-            low, high = reference_range(rows)
-        if tables:
-            low, high = np.array(low), np.array(high)
-            low[list(tables)], high[list(tables)] = 0.0, 1.0
+        low, high = self._range(rows, tables)
         complete: Rows = rows
-        substitutes = check_substitutes(self.substitutes, rows.shape[1])
+        if self.substitutes is not None:
+            substitutes = check_substitutes(self.substitutes, rows.shape[1])
         if has_missing(rows):
             if substitutes is None:
                 substitutes = learn_substitutes(rows, encoded[0], seed=seed)
@@ -196,6 +194,16 @@ class GrowingForest(Estimator):
         if maps is None:
             maps = _maps_of_narrow(low, high)
         return GrowthPlan(settings, seed, low, high, weights, maps, tables, substitutes, learned)
+
+    def _range(self, rows: Rows, tables: Tables) -> tuple[FloatArray, FloatArray]:
+        """The reference ranges: those given or those of the rows, and from 0 to 1 of categories."""
+        low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        if low is None or high is None:
+            low, high = reference_range(rows)
+        if tables:
+            low, high = np.array(low), np.array(high)
+            low[list(tables)], high[list(tables)] = 0.0, 1.0
+        return low, high
 
     def _draw(
         self,

@@ -10,7 +10,7 @@ from boscage import _core
 from boscage._types import AnyArray, FloatArray, IntArray, Maps, Rows
 
 LEARNING_ROWS = 3000
-"""The greatest number of rows from which rates are learned."""
+"""The greatest number of rows from which rates, or substitutes for missing values, are learned."""
 N_EXTRA_TREES = 30
 """Number of extremely randomised trees from which rates are learned."""
 

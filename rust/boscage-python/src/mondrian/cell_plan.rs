@@ -8,7 +8,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use crate::arrays::{Matrix, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
+use crate::mondrian::categories::{self, FeatureCategories, with_categories};
 use crate::mondrian::feature_rates;
+use crate::mondrian::missing::{self, Substitutes, with_substitutes};
 use crate::settings::{predictive, predictive_name};
 
 /// Which cells of which trees there are, and who owns them.
@@ -43,7 +45,7 @@ type Condensed<'py> = (CellPlan, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<
 impl CellPlan {
     /// Without `steps` each tree has one cell, and without `owners` the first owner has all cells.
     #[new]
-    #[pyo3(signature = (*, n_estimators, lifetime, min_samples_split, predictive, seed, low, high, weights=None, maps=None, extent=(0, true), steps=None, owners=None))]
+    #[pyo3(signature = (*, n_estimators, lifetime, min_samples_split, predictive, seed, low, high, weights=None, maps=None, substitutes=None, categories=None, extent=(0, true), steps=None, owners=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -54,6 +56,8 @@ impl CellPlan {
         high: Vec<f64>,
         weights: Option<Vec<f64>>,
         maps: Option<Vec<(Vec<f64>, Vec<f64>)>>,
+        substitutes: Option<Substitutes>,
+        categories: Option<FeatureCategories<'_>>,
         extent: (u32, bool),
         steps: Option<Vec<Vec<u8>>>,
         owners: Option<Vec<u32>>,
@@ -62,6 +66,7 @@ impl CellPlan {
         let settings =
             MondrianSettings { n_estimators, lifetime, min_samples_split, predictive, seed, share: None };
         let domain = feature_rates::mapped(Domain::new(low, high, weights).map_err(to_python)?, maps)?;
+        let domain = with_categories(with_substitutes(domain, substitutes)?, categories)?;
         let extent = RowExtent { level: extent.0, is_single: extent.1 };
         let plan = match (steps, owners) {
             (Some(steps), Some(owners)) => {
@@ -87,6 +92,8 @@ impl CellPlan {
             let maps: Vec<_> = maps.iter().map(|map| (map.knots(), map.shares())).collect();
             given.set_item("maps", maps)?;
         }
+        given.set_item("substitutes", missing::of_domain(domain))?;
+        given.set_item("categories", categories::of_domain(py, domain)?)?;
         given.set_item("extent", (extent.level, extent.is_single))?;
         let steps = self.plan.steps().into_iter().map(|steps| PyBytes::new(py, &steps));
         given.set_item("steps", PyList::new(py, steps)?)?;
@@ -97,7 +104,7 @@ impl CellPlan {
     /// What must be known of rows: their level, and whether float32 holds them.
     fn extent_of(&self, X: Matrix<'_>) -> PyResult<(u32, bool)> {
         let RowExtent { level, is_single } =
-            RowExtent::of(self.plan.domain(), X.rows()?).map_err(to_python)?;
+            RowExtent::of(self.plan.domain(), X.rows_with_missing()?).map_err(to_python)?;
         Ok((level, is_single))
     }
 
@@ -110,7 +117,7 @@ impl CellPlan {
         targets: PyReadonlyArray1<'_, f64>,
         n_threads: usize,
     ) -> PyResult<CountArrays<'py>> {
-        let (rows, targets) = (X.rows()?, slice("targets", &targets)?);
+        let (rows, targets) = (X.rows_with_missing()?, slice("targets", &targets)?);
         let counts = gate::run(py, n_threads, None, |run| self.plan.count(rows, targets, run))?;
         let targets: [fn(&CellCount) -> f64; 2] = [|count| count.least, |count| count.greatest];
         let numbers: [fn(&CellCount) -> u64; 2] = [|count| count.n_least, |count| count.n_greatest];
@@ -170,7 +177,7 @@ impl CellPlan {
         n_owners: usize,
         n_threads: usize,
     ) -> PyResult<Vec<Bound<'py, PyArray1<u32>>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         let by_owner = gate::run(py, n_threads, None, |run| self.plan.rows_by_owner(rows, n_owners, run))?;
         Ok(by_owner.into_iter().map(|rows| vector(py, rows)).collect())
     }
@@ -184,7 +191,7 @@ impl CellPlan {
         owner: u32,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let rows = X.rows()?;
+        let rows = X.rows_with_missing()?;
         Ok(vector(py, gate::run(py, n_threads, None, |run| self.plan.rows_of(rows, owner, run))?))
     }
 

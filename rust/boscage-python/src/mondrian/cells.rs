@@ -76,7 +76,7 @@ macro_rules! cell_methods {
                 X: Matrix<'_>,
                 n_threads: usize,
             ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-                let rows = X.rows()?;
+                let rows = X.rows_with_missing()?;
                 Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.$lists(rows, run))?))
             }
 
@@ -145,7 +145,7 @@ impl ClassifierCells {
         declared: Option<Vec<Bound<'_, PyAny>>>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
-        let (rows, codes) = (X.rows()?, slice("y", &codes)?);
+        let (rows, codes) = (X.rows_with_missing()?, slice("y", &codes)?);
         let labels = arrays::labels(&labels)?;
         let declared = arrays::labels(&declared.unwrap_or_default())?;
         let weights = optional("sample_weight", sample_weight.as_ref())?;
@@ -180,7 +180,7 @@ impl ClassifierCells {
         link: (f64, f64),
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (rows, words) = (X.rows()?, words("votes", &votes)?);
+        let (rows, words) = (X.rows_with_missing()?, words("votes", &votes)?);
         let link = CalibrationLink { power: link.0, noise: link.1, weight: 0.0 };
         let proba = gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
@@ -255,7 +255,7 @@ impl RegressorCells {
         coarse_rate: f64,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
-        let (rows, targets) = (X.rows()?, slice("y", &y)?);
+        let (rows, targets) = (X.rows_with_missing()?, slice("y", &y)?);
         let weights = optional("sample_weight", sample_weight.as_ref())?;
         let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
         let regression = RegressionSettings {
@@ -280,7 +280,7 @@ impl RegressorCells {
         components: Vec<PyReadonlyArray1<'_, u64>>,
         n_threads: usize,
     ) -> PyResult<[Bound<'py, PyArray1<f64>>; 2]> {
-        let (rows, words) = (X.rows()?, words("components", &components)?);
+        let (rows, words) = (X.rows_with_missing()?, words("components", &components)?);
         let work = |run: &boscage::Run<'_>| self.share.moments_of_components(rows, &words, run);
         let (mean, variance) = gate::run(py, n_threads, None, work)?;
         Ok([mean, variance].map(|part| vector(py, part)))
