@@ -334,11 +334,6 @@ def test_bad_rows_are_refused_by_partition_and_row(client):
     message = "partition 2: .*row 11"
     with pytest.raises(ValueError, match=message):
         forest.fit(da.from_array(wrong, chunks=(100, 3)), Y)
-    frame = pd.DataFrame({"a": x[:, 0], "b": pd.Categorical(["u", "v"] * (N_ROWS // 2))})
-    frame = dd.from_pandas(frame, npartitions=2, sort=False)
-    targets = dd.from_pandas(pd.Series(y), npartitions=2, sort=False)
-    with pytest.raises(ValueError, match=r"partition \d: feature 1 is a category"):
-        forest.fit(frame, targets)
     wrong[211, 1] = 1e300
     row = "partition 2: row 11, feature 1 of X is "
     with pytest.raises(ValueError, match=row + "10*: more than"):

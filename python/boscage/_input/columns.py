@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -302,19 +302,24 @@ def _column(codes: Any, values: list[Any], name: str) -> Column:
         i: as_label(values[i], "X holds the category", f" in column {name}")
         for i in np.flatnonzero(seen)
     }
-    known: set[Label] = {label for label in labels.values() if label is not None}
-    if any(isinstance(label, bool) for label in known) and not all(
-        isinstance(label, bool) for label in known
-    ):
-        # True equals 1, so one of them must go.
-        known = {int(label) if isinstance(label, bool) else label for label in known}
-    ordered = sort_labels(known)
+    ordered = distinct_labels(label for label in labels.values() if label is not None)
     numbers: dict[Label | None, int] = {label: i for i, label in enumerate(ordered)}
     # The last entry is that of the code -1.
     new = np.full(len(values) + 1, -1, dtype=np.int64)
     for i, label in labels.items():
         new[i] = numbers.get(label, -1)
     return Column(new[codes], ordered)
+
+
+def distinct_labels(labels: Iterable[Label]) -> list[Label]:
+    """The categories that occur, each once and sorted."""
+    known = set(labels)
+    if any(isinstance(label, bool) for label in known) and not all(
+        isinstance(label, bool) for label in known
+    ):
+        # True equals 1, so one of them must go.
+        known = {int(label) if isinstance(label, bool) else label for label in known}
+    return sort_labels(known)
 
 
 def sort_labels(labels: Collection[Label]) -> list[Label]:

@@ -36,7 +36,7 @@ class MondrianForestClassifier(DaskForest):
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
         all pairs of a row and a tree. This needs ``posterior="kneser-ney"``, a number as
-        `discount`, ``class_weight=None``, and features that are numbers.
+        `discount`, and ``class_weight=None``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

@@ -49,20 +49,21 @@ __all__: list[str] = []
 # -- places of categories -------------------------------------------------------------------------
 
 
-def learn_table(column: Column, y: AnyArray) -> Table:
+def learn_table(column: Column, y: AnyArray, n_rows: IntArray | None = None) -> Table:
     """The places of a column's categories; ``y`` holds class codes or numbers.
 
-    A function of the set of rows: sums are over integers, or in the order of the targets.
+    A function of the set of rows: sums are over integers, or in the order of the targets. With
+    `n_rows`, each entry of the column and its target are those of so many rows.
     """
     n = len(column.labels)
     codes = np.where(column.codes < 0, n, column.codes)
-    counts = np.bincount(codes, minlength=n + 1).astype(np.float64)
+    counts = np.bincount(codes, n_rows, minlength=n + 1).astype(np.float64)
     seen = np.flatnonzero(counts)
     scores = np.zeros(n + 1)
     if len(seen) > 1:
         numbers = np.cumsum(counts > 0.0) - 1
         of_seen = _of_numbers if y.dtype.kind == "f" else _of_classes
-        scores[seen] = of_seen(numbers[codes], counts[seen], y)
+        scores[seen] = of_seen(numbers[codes], counts[seen], y, n_rows)
     labels: list[Label | None] = [*column.labels, None]
     kept = np.union1d(seen, [n]).astype(np.int64)
     counts[n] = counts[n] or UNSEEN_ROWS
@@ -73,8 +74,13 @@ def learn_table(column: Column, y: AnyArray) -> Table:
     return {labels[k]: place for k, place in zip(order, places, strict=True)}
 
 
-def _of_numbers(codes: IntArray, counts: FloatArray, y: AnyArray) -> FloatArray:
+def _of_numbers(
+    codes: IntArray, counts: FloatArray, y: AnyArray, n_rows: IntArray | None
+) -> FloatArray:
     """Each category's shrunk mean of numeric targets, less that of all."""
+    if n_rows is not None:
+        # Equal terms are added one by one, as if each row had its own.
+        codes, y = np.repeat(codes, n_rows), np.repeat(y, n_rows)
     order = np.lexsort((y, codes))
     unit = np.ldexp(1.0, int(np.frexp(np.abs(y).max())[1]) - 1)
     scaled = y[order] / unit
@@ -86,9 +92,11 @@ def _of_numbers(codes: IntArray, counts: FloatArray, y: AnyArray) -> FloatArray:
     return _rounded(_shrink(effects, counts, float(within))[:, 0])
 
 
-def _of_classes(codes: IntArray, counts: FloatArray, y: AnyArray) -> FloatArray:
+def _of_classes(
+    codes: IntArray, counts: FloatArray, y: AnyArray, n_rows: IntArray | None
+) -> FloatArray:
     """Each category's place on the first axis of a correspondence analysis, shrunk."""
-    table = _counts_by_class(codes, len(counts), y)
+    table = _counts_by_class(codes, len(counts), y, n_rows)
     of_class = table.sum(axis=0)
     shares, total = table / counts[:, None], counts.sum()
     scale = np.sqrt(of_class / total)
@@ -104,15 +112,16 @@ def _of_classes(codes: IntArray, counts: FloatArray, y: AnyArray) -> FloatArray:
     return scores if scores[np.argmax(np.abs(scores))] > 0.0 else -scores
 
 
-def _counts_by_class(codes: IntArray, n: int, y: AnyArray) -> FloatArray:
+def _counts_by_class(codes: IntArray, n: int, y: AnyArray, n_rows: IntArray | None) -> FloatArray:
     """How many rows of each category are of each class."""
-    sizes = np.bincount(y)
+    sizes = np.bincount(y, n_rows)
     most = max(1, min(MAX_CLASSES, MAX_CELLS // n))
     frequent = np.argsort(-sizes, kind="stable")[:most]
     numbers = np.full(len(sizes), len(frequent))
     numbers[frequent] = np.arange(len(frequent))
     width = len(frequent) + 1
-    table = np.bincount(codes * width + numbers[y], minlength=n * width).reshape(n, width)
+    pairs = codes * width + numbers[y]
+    table = np.bincount(pairs, n_rows, minlength=n * width).reshape(n, width)
     return table[:, table.any(axis=0)].astype(np.float64)
 
 

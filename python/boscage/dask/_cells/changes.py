@@ -18,11 +18,21 @@ from boscage import _validation
 from boscage._input.ids import check_ids, unknown
 from boscage._types import AnyArray, Ids, Label
 from boscage.dask._cells import rows, tasks
+from boscage.dask._cells.categories import (
+    extended,
+    labels_of,
+    learned_tables,
+    placed,
+    target_counts,
+    unplaced,
+    with_columns,
+)
 from boscage.dask._cells.forest import CellForest, Recipe, grow_forest
-from boscage.dask._cells.rows import Arrived, Facts, Filler
+from boscage.dask._cells.rows import Arrived, Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.tasks import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
+from boscage.mondrian._categories import Tables, check_tables
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
@@ -38,10 +48,12 @@ class NewPieces:
     """Rows of new partitions."""
 
     pieces: list[Any]
-    """As futures."""
+    """As futures; categories are not yet in their places."""
     n_rows: int
     """The number of rows that came, also of those that a window leaves out."""
     feature_names: AnyArray | None
+    categories: dict[int, list[Label]]
+    """The categories of each feature that has any."""
 
 
 def fit(
@@ -57,11 +69,12 @@ def fit(
     """A new forest."""
     new = _arrived(client, template, given, None, window=template._window())
     facts = _facts(client, new.pieces, share)
-    template._tables = {}
-    warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
     declared = _declared(template, given, None)
     known, next_id = declared or [], max(of.last_id for of in facts) + 1
-    learned = _learned(client, template, new.pieces, facts, known, len(cluster), seed)
+    chooser = Chooser(client, new.pieces, len(cluster))
+    learned = _learned(template, chooser, facts, known, seed, has_categories=bool(new.categories))
+    template._tables = learned.tables
+    warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
     names = new.feature_names
     recipe = Recipe(template, share, learned, known, declared, names, new.n_rows, next_id, warming)
     return grow_forest(client, cluster, recipe, new.pieces, facts)
@@ -75,10 +88,17 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     settings, window = template._settings(), template._window()
     declared = _declared(template, given, before.growth.names) or recipe.declared
     new = _arrived(client, template, given, before)
-    pieces = [*before.rows(), *new.pieces]
+    tables = recipe.learned.tables
+    if recipe.warming is not None and template.categories is None:
+        # Until what is learned is final, new categories get places of their own.
+        tables = extended(tables, new.categories)
+    template._tables = tables
+    pieces = [*before.rows(), *_placed(client, new.pieces, tables)]
+    new.pieces.clear()
     facts = _facts(client, pieces, recipe.share)
     next_id = max(recipe.next_id, *(of.last_id + 1 for of in facts))
-    learned, known = replace(recipe.learned, settings=settings), before.growth.names or []
+    learned = replace(recipe.learned, settings=settings, tables=tables)
+    known = before.growth.names or []
     n_workers = len(before.cluster)
     if learned.substitutes is None and any(of.has_missing for of in facts):
         # The first ones; they are learned also from rows that leave the window.
@@ -91,7 +111,12 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
         facts = _facts(client, pieces, recipe.share)
     warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
     if is_to_learn:
-        learned = _learned(client, template, pieces, facts, known, n_workers, learned.seed)
+        if tables:
+            pieces = [client.submit(unplaced, own, tables, pure=False) for own in pieces]
+        chooser = Chooser(client, pieces, n_workers)
+        learned = _learned(
+            template, chooser, facts, known, learned.seed, has_categories=bool(tables)
+        )
     recipe = replace(
         recipe,
         template=template,
@@ -156,14 +181,15 @@ def _arrived(
     if given.ids is None and next_id + n_rows > _ID_END:
         raise ValueError("ids must be given, since the count of rows has come to its end")
     oldest = 0 if window is None else max(ends[-1] - window, 0)
-    pieces = []
+    categories, pieces = labels_of([*came.values()]), []
     for number, start in zip(came, ends[:-1], strict=True):
         # Where rows are counted from the first one on, arrivals are ids.
         first_id = None if next_id == n_before else next_id + start - n_before
-        pieces.append(
-            client.submit(rows.numbered, found[number], start, first_id, oldest, pure=False)
-        )
-    return NewPieces(pieces, n_rows, next(iter(came.values())).names)
+        own = client.submit(rows.numbered, found[number], start, first_id, oldest, pure=False)
+        if categories:
+            own = client.submit(with_columns, own, [*categories], pure=False)
+        pieces.append(own)
+    return NewPieces(pieces, n_rows, next(iter(came.values())).names, categories)
 
 
 def _require_one_type(came: dict[int, Arrived]) -> None:
@@ -237,27 +263,52 @@ def _declared(template: Any, given: Given, names: list[Label] | None) -> list[La
 
 
 def _learned(
-    client: distributed.Client,
     template: Any,
-    pieces: list[Any],
+    chooser: Chooser,
     facts: list[Facts],
     known: list[Label],
-    n_workers: int,
     seed: int,
+    *,
+    has_categories: bool,
 ) -> GrowthPlan:
-    """Ranges of all rows, and the rates, which are learned from a sample of them."""
-    ends, chooser = rows.ends(facts), Chooser(client, pieces, n_workers)
+    """Ranges and places of categories of all rows, and the rates, which some of them teach.
+
+    Changes the list of the chooser's pieces: categories are in their places afterwards.
+    """
+    client, tables = chooser.client, {}
+    if has_categories:
+        tables = _tables(template, chooser, facts, known)
+        chooser.pieces[:] = _placed(client, chooser.pieces, tables)
+    ends = rows.ends(facts)
     sample = filler = None
     substitutes = check_substitutes(template.substitutes, ends.shape[1])
     if any(of.has_missing for of in facts):
         if substitutes is None:
             substitutes = _substitutes(chooser, facts, known, seed)
-        filler = Filler(substitutes, *template._range(ends, {}))
+        filler = Filler(substitutes, *template._range(ends, tables))
     if template._learns_rates():
         sample = chooser.learning(facts, known, seed, filler)
-    task = client.submit(tasks.learned, template, ends, sample, substitutes, seed, pure=False)
-    plan: GrowthPlan = task.result()
+    given = (template, ends, sample, substitutes, tables, seed)
+    plan: GrowthPlan = client.submit(tasks.learned, *given, pure=False).result()
     return plan
+
+
+def _placed(client: distributed.Client, pieces: list[Any], tables: Tables) -> list[Any]:
+    """Pieces whose rows have the places of their categories."""
+    if not tables:
+        return pieces
+    return [client.submit(placed, own, tables, pure=False) for own in pieces]
+
+
+def _tables(template: Any, chooser: Chooser, facts: list[Facts], known: list[Label]) -> Tables:
+    """The places of categories: those given, or those that the rows of all pieces teach."""
+    given = check_tables(template.categories, len(facts[0].low))
+    if given is not None:
+        return given
+    client, labels = chooser.client, sorted_labels(facts, known)
+    counts = [client.submit(target_counts, own, labels, pure=False) for own in chooser.pieces]
+    found: Tables = client.submit(learned_tables, counts, pure=False).result()
+    return found
 
 
 def _substitutes(

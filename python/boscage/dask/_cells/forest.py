@@ -118,11 +118,8 @@ class CellForest:
         return finish(self.shares[number % n_owners], routed, lists, self.link, n_outputs)
 
     def named(self, forest: Any) -> Any:
-        """A forest that knows the number of features, and their names if they have any.
-
-        None of them is a category.
-        """
-        forest._tables = {}
+        """A forest that knows the features: number, categories, and names if they have any."""
+        forest._tables = self.recipe.learned.tables
         forest.n_features_in_ = self.facts["n_features_in"]
         if self.facts["feature_names_in"] is not None:
             forest.feature_names_in_ = self.facts["feature_names_in"]
@@ -146,9 +143,6 @@ class CellForest:
         return forest
 
 
-_ONLY: dict[str, tuple[Any, str]] = {
-    "categories": (None, "features must be numbers"),
-}
 _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
     tasks.ClassifierCellShare: {
         "posterior": ("kneser-ney", "it needs all trees in one place"),
@@ -176,7 +170,7 @@ def refuse(template: Any, share: type[CellShare]) -> None:
             raise ValueError(
                 f"{offers} {name}={found!r}: give {expected}; or choose partition='trees'"
             )
-    for name, (only, why) in (_ONLY_OF[share] | _ONLY).items():
+    for name, (only, why) in _ONLY_OF[share].items():
         found = getattr(template, name)
         if found is not only and found != only:
             raise ValueError(
@@ -240,6 +234,10 @@ def _known(recipe: Recipe, names: list[Label] | None, n_rows: int) -> dict[str, 
     """What the client knows of a forest."""
     learned = recipe.learned
     n_features = len(learned.low)
+    categories = None
+    if learned.tables:
+        tables = (learned.tables.get(feature) for feature in range(n_features))
+        categories = [None if table is None else dict(table) for table in tables]
     return {
         "n_rows": n_rows,
         "n_features_in": n_features,
@@ -249,7 +247,7 @@ def _known(recipe: Recipe, names: list[Label] | None, n_rows: int) -> dict[str, 
         "hyperparameters": tasks.hyperparameters(learned.settings),
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
         "feature_importances_": None if learned.learned is None else learned.learned.importances,
-        "categories_": None,
+        "categories_": categories,
     }
 
 

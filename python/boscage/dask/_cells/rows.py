@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from boscage._input.columns import Column
 from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Ids, IntArray, Label, Rows
 from boscage._validation import conform
@@ -38,6 +39,8 @@ class Piece:
     """The numbers of the rows' ids; None if these are their arrivals."""
     partition: int
     """The new partition that the rows are of; of rows that an owner held, the owner."""
+    columns: dict[int, Column] = field(default_factory=dict)
+    """Features that are categories whose places are not yet in the rows."""
 
     @property
     def numbers(self) -> Ids:
@@ -49,7 +52,8 @@ class Piece:
         weights = None if self.weights is None else self.weights[rows]
         ids = None if self.ids is None else self.ids[rows]
         arrivals, target = self.arrivals[rows], self.target[rows]
-        return Piece(self.rows[rows], target, weights, arrivals, ids, self.partition)
+        columns = {feature: column.of(rows) for feature, column in self.columns.items()}
+        return Piece(self.rows[rows], target, weights, arrivals, ids, self.partition, columns)
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,13 @@ def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]
     return counts
 
 
+def sorted_labels(facts: Sequence[Facts], known: list[Label]) -> Labels:
+    """The labels that rows have; None of a regressor."""
+    if not any(len(of.labels) for of in facts):
+        return None
+    return np.array(sorted(label_counts(facts, known)))
+
+
 @dataclass(frozen=True)
 class Arrived:
     """What the client must know of a new partition before its rows are numbered."""
@@ -97,6 +108,8 @@ class Arrived:
     n_rows: int
     names: AnyArray | None
     """The names of the features, if there are any."""
+    categories: dict[int, list[Label]]
+    """The categories that rows have, of each feature that is one."""
     dtype: np.dtype[Any]
     """The type of the targets."""
 
@@ -114,19 +127,16 @@ def checked(
     with naming_partition(number):
         forest = clone(forest) if is_new else forest
         rows, columns = forest._read(X, reset=is_new)
-        if columns:
-            raise ValueError(
-                f"feature {min(columns)} is a category, which partition='cells' does not take; "
-                "choose partition='trees'"
-            )
         target = forest._check_target(y, len(rows))
         kept, weights = check_row_weight(weights, len(rows))
     if kept is not None:
         rows, target, ids = rows[kept], target[kept], None if ids is None else ids[kept]
+        columns = {feature: column.of(kept) for feature, column in columns.items()}
     names = getattr(forest, "feature_names_in_", None)
+    categories = {feature: column.labels for feature, column in columns.items()}
     arrivals = np.arange(len(rows), dtype=np.uint64)
-    piece = Piece(rows, target, weights, arrivals, ids, number)
-    return piece, Arrived(len(rows), names, target.dtype)
+    piece = Piece(rows, target, weights, arrivals, ids, number, columns)
+    return piece, Arrived(len(rows), names, categories, target.dtype)
 
 
 def numbered(found: tuple[Piece, Arrived], before: int, first_id: int | None, oldest: int) -> Piece:

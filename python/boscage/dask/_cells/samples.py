@@ -7,7 +7,6 @@ a chosen one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from boscage import _core
 from boscage._types import Ids, Label
 from boscage.dask._cells import rows, tasks
-from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, label_counts
+from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, sorted_labels
 from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
@@ -28,7 +27,7 @@ class Chooser:
     """What chooses rows among those of some pieces, which are futures."""
 
     client: distributed.Client
-    pieces: Sequence[Any]
+    pieces: list[Any]
     n_workers: int
 
     def learning(
@@ -38,8 +37,7 @@ class Chooser:
 
         Missing values are filled if there is a filler.
         """
-        has_labels = any(len(of.labels) for of in facts)
-        labels = np.array(sorted(label_counts(facts, known))) if has_labels else None
+        labels = sorted_labels(facts, known)
         places, found = self._first(labels, learning_order(seed), LEARNING_ROWS, filler)
         n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
         return self.client.submit(_sample, places, found, n_rows, is_weighted, pure=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boscage import _core, _validation
+from boscage import _core
 from boscage._input.columns import dense
 from boscage._types import FloatArray, Label, Rows
 from boscage.dask import _shares
@@ -25,6 +25,7 @@ from boscage.dask._cells.rows import (
 )
 from boscage.dask._partitions import naming_partition
 from boscage.dask._shares import aligned, new_forest
+from boscage.mondrian._categories import Tables
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.cell_plans import Counts, learned_apart
 from boscage.mondrian._forest.growth import GrowthPlan
@@ -47,11 +48,14 @@ def learned(
     ends: FloatArray,
     sample: Sample | None,
     substitutes: Substitutes | None,
+    tables: Tables,
     seed: int,
 ) -> GrowthPlan:
     """What a forest learns before the first cut."""
     forest = new_forest(template)
-    return learned_apart(forest, ends[0], ends[1], seed, sample, forest._n_threads(), substitutes)
+    n_threads = forest._n_threads()
+    low, high = ends
+    return learned_apart(forest, low, high, seed, sample, n_threads, substitutes, tables)
 
 
 def substitutes(sample: Sample) -> Substitutes:
@@ -346,7 +350,7 @@ def route_queries(
     if not len(X):
         return np.empty((0, reader.n_features_in_)), []
     with naming_partition(number):
-        rows = _validation.check_rows(reader, X, reset=False)
+        rows = reader._check_rows(X)
         if sample is not None and has_missing(rows):
             rows = fill(rows, substitutes(sample), learned.low, learned.high)
         return rows, [rows[own] for own in plan.rows_by_owner(rows, n_owners)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from boscage import _core
 from boscage._types import FloatArray
+from boscage.mondrian._categories import Tables, to_core
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._missing import Substitutes
@@ -27,11 +28,12 @@ def learned_apart(
     sample: Sample | None,
     n_threads: int,
     substitutes: Substitutes | None = None,
+    tables: Tables | None = None,
 ) -> GrowthPlan:
     """What is learned, given the least and greatest values of all rows, and a sample of them.
 
     The sample, which lacks no values, is None if rates are not learned; so are substitutes if no
-    row lacks a value.
+    row lacks a value, and tables if no feature is a category.
     """
     ends = NewRows(np.stack([low, high]), {}, (np.zeros(2, np.uint32), [0]), {}, None, None)
     return template._plan(
@@ -41,6 +43,7 @@ def learned_apart(
         n_threads=n_threads,
         sample=sample,
         substitutes=substitutes,
+        tables=tables,
     )
 
 
@@ -55,6 +58,7 @@ def first_plan(learned: GrowthPlan, extent: tuple[int, bool] = (0, True)) -> _co
         weights=learned.weights,
         maps=learned.maps,
         substitutes=learned.substitutes,
+        categories=to_core(learned.tables),
         extent=extent,
     )
 

@@ -153,14 +153,16 @@ class GrowingForest(Estimator):
         n_threads: int,
         sample: Sample | None = None,
         substitutes: Substitutes | None = None,
+        tables: Tables | None = None,
     ) -> GrowthPlan:
         """Learn what is to be learned from checked rows before the first cut is drawn.
 
-        Rates are learned from the sample if it is given, and else from that of the rows. The same
-        goes for substitutes, unless they are a parameter.
+        Rates are learned from the sample if it is given, and else from that of the rows. Places of
+        categories and substitutes, unless they are parameters, may have been learned elsewhere.
         """
         encoded = new.encoded
-        tables = check_tables(self.categories, new.rows.shape[1])
+        if self.categories is not None:
+            tables = check_tables(self.categories, new.rows.shape[1])
         if tables is None:
             tables = {
                 feature: learn_table(each, encoded[0]) for feature, each in new.columns.items()

@@ -1,0 +1,107 @@
+"""Categories of rows whose cells are apart: where they lie is learned from counts by target.
+
+Each piece counts its rows by category and target. One worker learns the places from these counts,
+and then all pieces put them into their rows, so that what owners hold are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage._input.columns import Column, distinct_labels
+from boscage._types import AnyArray, IntArray, Label
+from boscage.dask._cells.rows import Arrived, Labels, Piece, coded
+from boscage.mondrian._categories import Tables, extend, learn_table, put, read_back
+
+
+@dataclass(frozen=True)
+class TargetCounts:
+    """How many rows there are of each category of a feature and each target."""
+
+    labels: list[Label]
+    codes: IntArray
+    """Numbers of labels; -1 where the category is missing."""
+    targets: AnyArray
+    n_rows: IntArray
+
+
+def labels_of(came: Sequence[Arrived]) -> dict[int, list[Label]]:
+    """The categories of each feature that has any in new partitions."""
+    features = sorted({feature for own in came for feature in own.categories})
+    return {
+        feature: distinct_labels(label for own in came for label in own.categories.get(feature, ()))
+        for feature in features
+    }
+
+
+def extended(tables: Tables, labels: dict[int, list[Label]]) -> Tables:
+    """Tables with places for all labels."""
+    return tables | {feature: extend(tables[feature], own) for feature, own in labels.items()}
+
+
+def with_columns(own: Piece, features: Sequence[int]) -> Piece:
+    """A piece of a new partition in which these features are categories.
+
+    Columns that hold no values look like numbers where others hold text.
+    """
+    columns, rows = dict(own.columns), own.rows
+    for feature in features:
+        if feature in columns:
+            continue
+        if not np.isnan(rows[:, feature]).all():
+            raise ValueError(
+                f"partition {own.partition}: feature {feature} holds numbers, and categories in "
+                "other partitions"
+            )
+        columns[feature] = Column(np.full(len(rows), -1), [])
+    return replace(own, columns=columns)
+
+
+def placed(own: Piece, tables: Tables) -> Piece:
+    """A piece whose rows have the places of their categories."""
+    return replace(own, rows=put(own.rows, own.columns, tables), columns={})
+
+
+def unplaced(own: Piece, tables: Tables) -> Piece:
+    """A piece whose rows have the categories that lie at their places."""
+    return replace(own, columns=read_back(own.rows, tables))
+
+
+def target_counts(own: Piece, labels: Labels) -> dict[int, TargetCounts]:
+    """The counts of the features of a piece that are categories."""
+    targets = coded(own, labels)
+    return {
+        feature: TargetCounts(column.labels, *_counted(column.codes, targets))
+        for feature, column in own.columns.items()
+    }
+
+
+def learned_tables(parts: Sequence[dict[int, TargetCounts]]) -> Tables:
+    """The places of all categories, given the counts of all pieces."""
+    return {feature: _learned([part[feature] for part in parts]) for feature in parts[0]}
+
+
+def _learned(parts: Sequence[TargetCounts]) -> dict[Label | None, float]:
+    labels = distinct_labels(label for part in parts for label in part.labels)
+    number = {label: i for i, label in enumerate(labels)}
+    # The last entry is that of the code -1.
+    codes = [
+        np.array([*(number[label] for label in part.labels), -1])[part.codes] for part in parts
+    ]
+    targets = np.concatenate([part.targets for part in parts])
+    n_rows = np.concatenate([part.n_rows for part in parts])
+    return learn_table(Column(np.concatenate(codes), labels), targets, n_rows)
+
+
+def _counted(codes: IntArray, targets: AnyArray) -> tuple[IntArray, AnyArray, NDArray[np.int64]]:
+    """The pairs of a category and a target that occur, and how many rows have each."""
+    order = np.lexsort([targets, codes])
+    codes, targets = codes[order], targets[order]
+    is_new = np.ones(len(codes), bool)
+    is_new[1:] = (codes[1:] != codes[:-1]) | (targets[1:] != targets[:-1])
+    starts = np.flatnonzero(is_new)
+    return codes[starts], targets[starts], np.diff(np.append(starts, len(codes)))
