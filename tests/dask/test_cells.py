@@ -305,7 +305,6 @@ def test_large_cells_go_first_to_whoever_has_least():
         ),
         (NUMBERS[0], {"hyperparameters": "loo"}, "hyperparameters='loo': give a dictionary"),
         (NUMBERS[0], {"posterior": "joint"}, "posterior='joint': .*; set posterior='exact'"),
-        (NUMBERS[0], {"noise": "local"}, "noise='local': .*; set noise='global'"),
     ],
 )
 def test_what_is_not_offered_is_refused_before_anything_travels(client, one, params, message):

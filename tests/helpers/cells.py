@@ -27,12 +27,7 @@ CLASSES = [
 ]
 NUMBERS = [
     boscage.MondrianForestRegressor(
-        4,
-        random_state=4,
-        feature_weights=None,
-        posterior="exact",
-        noise="global",
-        hyperparameters=HYPER,
+        4, random_state=4, feature_weights=None, posterior="exact", hyperparameters=HYPER
     ),
     boscage.MondrianForestRegressor(
         3,

@@ -40,8 +40,8 @@ class MondrianForestRegressor(DaskForest):
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
-        all pairs of a row and a tree. This needs ``posterior="exact"``, ``noise="global"``, and
-        `hyperparameters` that are given.
+        all pairs of a row and a tree. This needs ``posterior="exact"`` and `hyperparameters` that
+        are given.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

@@ -150,7 +150,6 @@ _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
     },
     tasks.RegressorCellShare: {
         "posterior": ("exact", "messages go through trees that are apart for this one alone"),
-        "noise": ("global", "local noise is estimated from all trees"),
     },
 }
 """The only values of parameters where cells are apart, and why."""
@@ -266,6 +265,9 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
     grown = [forest.submit(owner, tasks.grown, held[owner]) for owner in owners]
     told = [forest.submit(owner, tasks.summaries, grown[owner]) for owner in owners]
     shares = [forest.submit(owner, tasks.joined, grown[owner], told) for owner in owners]
+    if forest.growth.settings.get("noise") == "local":
+        sizes = [forest.submit(owner, tasks.sizes, shares[owner]) for owner in owners]
+        shares = [forest.submit(owner, tasks.with_noise, shares[owner], sizes) for owner in owners]
     wait_for(shares)
     forest = replace(forest, shares=tuple(shares))
     return forest if forest.growth.left_out is None else replace(forest, link=_link(forest))

@@ -126,6 +126,7 @@ class CellShare:
         self._growth, self._plan, self._owner = growth, plan, owner
         self._arrivals, self._ids = rows.arrivals, rows.ids
         self._summaries: list[NDArray[np.uint64]] = []
+        self._sizes: list[NDArray[np.uint64]] = []
         # Of steps: Dask may run a task again whose result was lost.
         self._lock = threading.Lock()
         self.core = self._of_rows(rows)
@@ -165,6 +166,13 @@ class CellShare:
                 self.core.join(summaries, n_threads=self.n_threads())
                 self._summaries = summaries
 
+    def set_sizes(self, sizes: list[NDArray[np.uint64]]) -> None:
+        """Estimate local noise, unless that is done."""
+        with self._lock:
+            if not self._sizes:
+                self.core.set_sizes(sizes, n_threads=self.n_threads())
+                self._sizes = sizes
+
     def held(self) -> Piece:
         """The rows that are here."""
         weights = self.core.sample_weight()
@@ -186,7 +194,8 @@ class CellShare:
 
     def __getstate__(self) -> dict[str, Any]:
         own = (self._growth, self._plan, self._owner, self.held())
-        return {"own": own, "is_grown": self.core.is_grown, "summaries": self._summaries}
+        told = {"summaries": self._summaries, "sizes": self._sizes}
+        return {"own": own, "is_grown": self.core.is_grown, **told}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         growth, plan, owner, held = state["own"]
@@ -195,6 +204,8 @@ class CellShare:
             self.grow()
         if state["summaries"]:
             self.join([aligned(words) for words in state["summaries"]])
+        if state["sizes"]:
+            self.set_sizes([aligned(words) for words in state["sizes"]])
 
 
 class ClassifierCellShare(CellShare):
@@ -254,6 +265,7 @@ class RegressorCellShare(CellShare):
             rows.rows,
             rows.target,
             **hyperparameters(self._growth.settings),
+            noise=self._growth.settings["noise"],
             sample_weight=rows.weights,
         )
 
@@ -291,6 +303,18 @@ def summaries(share: CellShare) -> NDArray[np.uint64]:
 def joined(share: CellShare, words: list[NDArray[np.uint64]]) -> CellShare:
     """The share with the tops of all trees."""
     share.join([aligned(own) for own in words])
+    return share
+
+
+def sizes(share: RegressorCellShare) -> NDArray[np.uint64]:
+    """What other owners need of a share's errors for local noise."""
+    words: NDArray[np.uint64] = share.core.sizes(n_threads=share.n_threads())
+    return words
+
+
+def with_noise(share: RegressorCellShare, sizes: list[NDArray[np.uint64]]) -> RegressorCellShare:
+    """The share with local noise."""
+    share.set_sizes([aligned(own) for own in sizes])
     return share
 
 

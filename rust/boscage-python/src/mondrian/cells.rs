@@ -2,7 +2,7 @@
 
 use boscage::{
     Batch, CalibrationLink, ClassPosterior, ClassificationSettings, CoarsePrior, Copies, Hyperparameters,
-    JointKernel, Noise, Posterior, RegressionSettings,
+    JointKernel, Posterior, RegressionSettings,
 };
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::gate;
 use crate::mondrian::cell_plan::CellPlan;
-use crate::settings::calibration;
+use crate::settings::{calibration, noise};
 
 /// The methods of what an owner of cells holds, whatever the posterior; `lists` is the crate's method that gives an
 /// owner's lists about rows.
@@ -239,7 +239,7 @@ pub(crate) struct RegressorCells {
 impl RegressorCells {
     /// The rows that the plan sends to an owner.
     #[new]
-    #[pyo3(signature = (plan, owner, X, y, *, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, sample_weight=None))]
+    #[pyo3(signature = (plan, owner, X, y, *, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, noise="global", sample_weight=None))]
     fn new(
         py: Python<'_>,
         plan: &CellPlan,
@@ -253,6 +253,7 @@ impl RegressorCells {
         delay: f64,
         coarse_variance: f64,
         coarse_rate: f64,
+        noise: &str,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
         let (rows, targets) = (X.rows_with_missing()?, slice("y", &y)?);
@@ -260,7 +261,7 @@ impl RegressorCells {
         let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
         let regression = RegressionSettings {
             posterior: Posterior::Exact,
-            noise: Noise::Global,
+            noise: self::noise(noise)?,
             hyperparameters: Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse }),
             ..RegressionSettings::default()
         };
@@ -269,6 +270,24 @@ impl RegressorCells {
             boscage::RegressorCells::new(plan.plan().clone(), owner, regression, batch, targets)
         })?;
         Ok(Self { share })
+    }
+
+    /// What other owners need of this one's errors for local noise.
+    #[pyo3(signature = (*, n_threads=1))]
+    fn sizes<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.sizes(run))?))
+    }
+
+    /// Estimates local noise, given the sizes of all owners.
+    #[pyo3(signature = (sizes, *, n_threads=1))]
+    fn set_sizes(
+        &mut self,
+        py: Python<'_>,
+        sizes: Vec<PyReadonlyArray1<'_, u64>>,
+        n_threads: usize,
+    ) -> PyResult<()> {
+        let words = words("sizes", &sizes)?;
+        gate::run(py, n_threads, None, |run| self.share.set_sizes(&words, run))
     }
 
     /// Means and variances, given the components of all owners.

@@ -29,7 +29,7 @@ pub struct CellShare<P: NodePosterior> {
     /// By tree, the roots of the subtrees of its own cells, in order.
     pub(crate) roots: Vec<Vec<NodeId>>,
     /// The same of all cells, once stubs stand for those of other owners.
-    cells: Vec<Vec<NodeId>>,
+    pub(crate) cells: Vec<Vec<NodeId>>,
     stage: Stage,
 }
 

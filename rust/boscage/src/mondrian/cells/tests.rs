@@ -229,9 +229,10 @@ fn owners_of_cells_have_together_the_regressor_of_one_fit() {
         let coarse = [CoarsePrior::NONE, CoarsePrior { variance: 0.4, rate: 0.1 }][stream.below(2)];
         let hyper =
             Hyperparameters { mu: 0.5, gamma1: 2.0, gamma2: 0.7, noise_variance: 0.1, delay: 0.0, coarse };
+        let noise = [Noise::Global, Noise::Local][stream.below(2)];
         let regression = RegressionSettings {
             posterior: Posterior::Exact,
-            noise: Noise::Global,
+            noise,
             hyperparameters: Some(hyper),
             ..RegressionSettings::default()
         };
@@ -261,6 +262,15 @@ fn owners_of_cells_have_together_the_regressor_of_one_fit() {
             by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap();
         join(&mut shares);
         assert_eq!(digest(&plan, &shares), one.digest(), "seed {seed}");
+        if noise == Noise::Local {
+            assert!(shares[0].components(test.rows(), &run).is_err());
+            let sizes: Vec<Vec<u64>> = shares.iter().map(|share| share.sizes(&run).unwrap()).collect();
+            let sizes: Vec<&[u64]> = sizes.iter().map(|words| &words[..]).collect();
+            assert!(shares[0].set_sizes(&[&sizes.concat(), &[0]], &run).is_err());
+            for share in &mut shares {
+                share.set_sizes(&sizes, &run).unwrap();
+            }
+        }
         let of_test = plan.rows_by_owner(test.rows(), n_owners, &run).unwrap();
         let of_share = |(share, rows): (&RegressorCells, Vec<u32>)| match rows[..] {
             [] => vec![],

@@ -89,8 +89,8 @@ impl CellShare<Regression> {
     /// The rows of an owner's cells; `batch` has those that [`CellPlan::rows_by_owner`] sends to it.
     ///
     /// # Errors
-    /// Settings that need all rows or all trees in one place: all but the exact posterior with given hyperparameters and
-    /// global noise; lengths or values that are not as they should be.
+    /// Settings that need all rows or all trees in one place: all but the exact posterior with given hyperparameters; lengths or
+    /// values that are not as they should be.
     pub fn new(
         plan: CellPlan,
         owner: u32,
@@ -108,10 +108,14 @@ impl CellShare<Regression> {
     /// This owner's components for test rows, which are those that [`CellPlan::rows_by_owner`] sends to it.
     ///
     /// # Errors
-    /// Trees that are not joined; rows that are not of the domain; an interrupt.
+    /// Trees that are not joined, or local noise that is not estimated; rows that are not of the domain; an interrupt.
     pub fn components(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<u64>> {
         self.check_stage(Stage::Joined)?;
         let posterior = self.model.forest_posterior(run)?;
+        if self.model.posterior.settings.noise == Noise::Local && posterior.state.scales.is_none() {
+            let (expected, found) = ("one whose local noise is estimated", "one that lacks it".into());
+            return Err(Error::InvalidSetting { name: "the share of cells", expected, found });
+        }
         let gather = |owners| GatherLists { posterior, owners, owner: self.owner };
         self.lists(rows, run, gather, |(of_rows, _)| of_rows)
     }
@@ -153,7 +157,6 @@ fn check_apart(settings: &RegressionSettings) -> Result<()> {
     let (expected, found) = match settings {
         _ if settings.posterior != Posterior::Exact => ("'exact' where cells are shared out", "another"),
         RegressionSettings { hyperparameters: None, .. } => ("one with given hyperparameters", "a rule"),
-        RegressionSettings { noise: Noise::Local, .. } => ("one with global noise", "local noise"),
         _ => return Ok(()),
     };
     Err(Error::InvalidSetting { name: "posterior", expected, found: found.into() })

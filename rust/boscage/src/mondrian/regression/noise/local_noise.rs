@@ -43,14 +43,26 @@ pub(crate) fn estimate<S: Scalar>(
     run.map(storage.trees.len(), |i| {
         let tree = &storage.trees[i];
         let order = tree.arena.preorder();
-        let above = belief_propagation::beliefs(tree, &messages[i], hyper, &order);
-        let (targets, moments) = (observed.targets, observed.moments(i, tree));
-        let all = |leaf, rows: &mut Vec<(f64, f64)>| {
-            rows.extend(tree.arena.leaf_rows(leaf).map(|row| (targets.of(row), targets.weight(row))));
-            (moments.moments(leaf).mean, moments.weight(leaf, rows.len()))
-        };
-        Ok(Sizes::of(tree, &order, &above, hyper.noise_variance, all).smooth(tree, &order, prior))
+        let sizes = sizes_of((i, tree), observed, (&messages[i], hyper), (&order, &order), |_| None);
+        Ok(sizes.smooth(tree, &order, prior))
     })
+}
+
+/// The sizes of a tree's errors at some nodes, children after parents, given all of its nodes; `known` are those at stubs.
+pub(crate) fn sizes_of<S: Scalar>(
+    (number, tree): (usize, &Tree<S, NodeMoments>),
+    observed: Observed<'_>,
+    (messages, hyper): (&Messages, &Hyperparameters),
+    (order, all): (&[NodeId], &[NodeId]),
+    known: impl Fn(NodeId) -> Option<(f64, f64)>,
+) -> Sizes {
+    let above = belief_propagation::beliefs(tree, messages, hyper, all);
+    let (targets, moments) = (observed.targets, observed.moments(number, tree));
+    let rows = |leaf, rows: &mut Vec<(f64, f64)>| {
+        rows.extend(tree.arena.leaf_rows(leaf).map(|row| (targets.of(row), targets.weight(row))));
+        (moments.moments(leaf).mean, moments.weight(leaf, rows.len()))
+    };
+    Sizes::of(tree, order, (&above, hyper.noise_variance), rows, known)
 }
 
 /// The least factor on distances. Where targets are equal, it falls from node to node, the faster the greater the weights, and
@@ -64,7 +76,7 @@ pub(crate) fn smoothed(parent: f64, (sum, count): (f64, f64), prior: f64) -> f64
 }
 
 /// The sizes of leave-one-out errors, summed over every node's rows with their weights.
-struct Sizes {
+pub(crate) struct Sizes {
     sums: Vec<f64>,
     /// Weights of these rows.
     counts: Vec<f64>,
@@ -95,18 +107,24 @@ pub(crate) fn ratio(
 
 impl Sizes {
     /// The sizes for the rows whose targets and weights `rows` writes for each leaf; it also returns their mean and weight.
-    /// `above` are the beliefs about nodes given these rows.
+    /// `above` are the beliefs about nodes given these rows, and `known` the sums of sizes and weights at stubs.
     fn of<S: Scalar>(
         tree: &Tree<S, NodeMoments>,
         order: &[NodeId],
-        above: &[Above],
-        noise_variance: f64,
+        (above, noise_variance): (&[Above], f64),
         rows: impl Fn(NodeId, &mut Vec<(f64, f64)>) -> (f64, f64),
+        known: impl Fn(NodeId) -> Option<(f64, f64)>,
     ) -> Self {
         let arena = &tree.arena;
         let (mut sums, mut counts) = (vec![0.0; arena.n_indices()], vec![0.0; arena.n_indices()]);
         let (mut own, mut sizes) = (Vec::new(), Vec::new());
         for &node in order.iter().rev() {
+            if node.is_leaf()
+                && let Some(known) = known(node)
+            {
+                (sums[node.index()], counts[node.index()]) = known;
+                continue;
+            }
             (sums[node.index()], counts[node.index()]) =
                 match arena.kind(node) {
                     NodeKind::Split(left, right) => {
@@ -130,7 +148,18 @@ impl Sizes {
         Self { sums, counts, typical }
     }
 
-    fn smooth<S: Scalar>(&self, tree: &Tree<S, NodeMoments>, order: &[NodeId], prior: f64) -> Vec<f64> {
+    /// The sum of sizes at a node, and that of weights.
+    pub(crate) fn at(&self, node: NodeId) -> (f64, f64) {
+        (self.sums[node.index()], self.counts[node.index()])
+    }
+
+    /// The factors on the variances of all nodes.
+    pub(crate) fn smooth<S: Scalar>(
+        &self,
+        tree: &Tree<S, NodeMoments>,
+        order: &[NodeId],
+        prior: f64,
+    ) -> Vec<f64> {
         let arena = &tree.arena;
         let mut scales = vec![1.0; arena.n_indices()];
         let vary = self.typical > 0.0;
