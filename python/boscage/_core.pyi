@@ -425,6 +425,14 @@ class ClassifierCells(_Cells):
         discounts: list[float],
         votes: list[NDArray[np.uint64]],
     ) -> list[tuple[float, float]]: ...
+    def proba_of_left_out_votes(
+        self,
+        rows: NDArray[np.uint32],
+        discounts: list[float],
+        votes: list[NDArray[np.uint64]],
+        links: list[tuple[float, float]],
+    ) -> NDArray[np.float64]: ...
+    def set_discount(self, discount: float) -> None: ...
     def targets(self) -> NDArray[np.uint32]: ...
 
 @final

@@ -158,6 +158,21 @@ def test_ranges_are_learned_again_in_the_warm_up(client, owners):
     assert collected.partial_fit(x[start:], y[start:]).digest() == one.digest()
 
 
+def test_a_discount_is_chosen_again_in_the_warm_up(client, owners):
+    owners(3)
+    one = clone(CLASSES[0]).set_params(warm_up=200, discount="loo", n_estimators=2)
+    x, y = data(one)
+    rng, forest, start = np.random.default_rng(9), apart(one, client), 0
+    for end in (1, 40, 90, 130, 220, 300):
+        one.partial_fit(x[start:end], y[start:end])
+        check_same(forest.partial_fit(*whole(x[start:end], y[start:end])), one)
+        assert forest.discount_ == one.discount_
+        if end == 40:
+            gone = rng.choice(40, 11, replace=False)
+            check_same(forest.forget(gone), one.forget(gone))
+        start = end
+
+
 def test_classes_come_are_declared_and_leave(client):
     one, rng = clone(CLASSES[0]), np.random.default_rng(6)
     x, _ = data(one)

@@ -238,6 +238,28 @@ def test_rows_that_are_hard_to_leave_out_calibrate_as_on_one_machine(
     check_same(forest, one)
 
 
+@pytest.mark.parametrize(("calibration", "is_weighted"), [("loo", True), (None, False)])
+def test_a_discount_that_left_out_rows_choose(client, owners, calibration, is_weighted):
+    owners(4)
+    rng = np.random.default_rng(6)
+    one = clone(CLASSES[0]).set_params(discount="loo", calibration=calibration, n_estimators=3)
+    x, y = data(one)
+    y[5] = "lone"
+    weights = (rng.choice([0.0, 0.5, 1.0, 3.0], N_ROWS),) if is_weighted else ()
+    one.fit(x, y, *weights)
+    parts = [da.from_array(a, chunks=(90, -1)[: a.ndim]) for a in (x, y, *weights)]
+    forest = apart(one, client).fit(*parts)
+    assert forest.discount_ == one.discount_ != 10.0
+    check_same(forest, one)
+    # It stays.
+    one.partial_fit(x[:50] + 1.0, y[:50]).forget([1, 2, 3])
+    forest.partial_fit(*(da.from_array(a, chunks=25) for a in (x[:50] + 1.0, y[:50])))
+    check_same(forest.forget([1, 2, 3]), one)
+    assert forest.discount_ == one.discount_ == forest.collect().discount_
+    share = pickle.loads(pickle.dumps(forest._fitted.shares[0].result()))
+    assert tasks.hashes(share) == tasks.hashes(forest._fitted.shares[0].result())
+
+
 def test_hyperparameters_are_those_that_were_given(client):
     one = clone(NUMBERS[1])
     x, y = data(one)
@@ -297,7 +319,6 @@ def test_large_cells_go_first_to_whoever_has_least():
 @pytest.mark.parametrize(
     ("one", "params", "message"),
     [
-        (CLASSES[0], {"discount": "loo"}, "discount='loo': give a number"),
         (
             CLASSES[0],
             {"class_weight": "balanced"},

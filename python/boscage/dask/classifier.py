@@ -35,8 +35,8 @@ class MondrianForestClassifier(DaskForest):
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
-        all pairs of a row and a tree. This needs ``posterior="kneser-ney"``, a number as
-        `discount`, and ``class_weight=None``.
+        all pairs of a row and a tree. This needs ``posterior="kneser-ney"`` and
+        ``class_weight=None``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

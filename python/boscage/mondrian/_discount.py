@@ -13,11 +13,16 @@ _MAX_LEFT_OUT = 1000
 """The greatest number of rows that ``discount="loo"`` leaves out, one at a time."""
 
 
+def judging_arrivals(n_rows: int) -> IntArray:
+    """Which rows judge discounts, of so many in the order of their arrival."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    return np.sort(rng.permutation(n_rows)[:_MAX_LEFT_OUT])
+
+
 def judging_rows(model: _core.MondrianClassifier) -> tuple[Ids, IntArray, FloatArray | None]:
     """The ids of the rows that judge discounts, their classes, and weights unless all are 1."""
     ids = model.ids
-    rng = np.random.Generator(np.random.PCG64(0))
-    rows = np.sort(rng.permutation(len(ids))[:_MAX_LEFT_OUT])
+    rows = judging_arrivals(len(ids))
     weights = model.sample_weight()
     return (
         ids[rows],

@@ -77,7 +77,7 @@ def fit(
     warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
     names = new.feature_names
     recipe = Recipe(template, share, learned, known, declared, names, new.n_rows, next_id, warming)
-    return grow_forest(client, cluster, recipe, new.pieces, facts)
+    return grow_forest(client, cluster, recipe, new.pieces, facts, chooses=True)
 
 
 def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
@@ -86,6 +86,8 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     template._grown_with = recipe.template.get_params(deep=False)
     template._changed()
     settings, window = template._settings(), template._window()
+    if isinstance(getattr(template, "discount", None), str):
+        settings["discount"] = recipe.learned.settings["discount"]
     declared = _declared(template, given, before.growth.names) or recipe.declared
     new = _arrived(client, template, given, before)
     tables = recipe.learned.tables
@@ -127,7 +129,7 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
         next_id=next_id,
         warming=warming,
     )
-    return grow_forest(client, before.cluster, recipe, pieces, facts)
+    return grow_forest(client, before.cluster, recipe, pieces, facts, chooses=is_to_learn)
 
 
 def forget_rows(before: CellForest, ids: ArrayLike) -> CellForest:
@@ -149,7 +151,7 @@ def forget_rows(before: CellForest, ids: ArrayLike) -> CellForest:
     pieces = [client.submit(rows.without, own, sent, pure=False) for own in pieces]
     facts = _facts(client, pieces, before.recipe.share)
     recipe = replace(before.recipe, known=before.growth.names or [])
-    return grow_forest(client, before.cluster, recipe, pieces, facts)
+    return grow_forest(client, before.cluster, recipe, pieces, facts, chooses=False)
 
 
 def _arrived(

@@ -15,13 +15,14 @@ import distributed
 import numpy as np
 
 from boscage import _core
-from boscage._types import AnyArray, Label
+from boscage._types import AnyArray, Ids, Label
 from boscage.dask._cells import tasks
 from boscage.dask._cells.rows import Facts, coded, joined_pieces, label_counts
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.tasks import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
+from boscage.mondrian._discount import DISCOUNTS
 from boscage.mondrian._forest.cell_plans import first_plan, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._forest.warm_up import WarmUp
@@ -30,6 +31,8 @@ _PER_OWNER = 4
 """Cells of a tree have at most so many to one of the rows that an owner has of the tree."""
 _FIRST_CUTS, _MORE_CUTS = 6, 4
 """How often cells are cut before rows are counted for the first time, and each time after that."""
+_JUDGED_AT_A_TIME = 100
+"""So many rows judge discounts at a time."""
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""
 
@@ -153,22 +156,17 @@ _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
     },
 }
 """The only values of parameters where cells are apart, and why."""
-_GIVEN = {
-    "discount": "a number, since it is chosen by rows that are left out of all trees",
-    "hyperparameters": "a dictionary, since rules look at whole trees",
-}
-"""Parameters that must not be the name of a rule, and what they must be."""
 
 
 def refuse(template: Any, share: type[CellShare]) -> None:
     """Refuse by name what is not offered where cells are apart."""
     offers = "partition='cells' does not offer"
-    for name, expected in _GIVEN.items():
-        found = getattr(template, name, None)
-        if isinstance(found, str):
-            raise ValueError(
-                f"{offers} {name}={found!r}: give {expected}; or choose partition='trees'"
-            )
+    rule = getattr(template, "hyperparameters", None)
+    if isinstance(rule, str):
+        raise ValueError(
+            f"{offers} hyperparameters={rule!r}: give a dictionary, since rules look at whole "
+            "trees; or choose partition='trees'"
+        )
     for name, (only, why) in _ONLY_OF[share].items():
         found = getattr(template, name)
         if found is not only and found != only:
@@ -184,18 +182,25 @@ def grow_forest(
     recipe: Recipe,
     pieces: list[Any],
     facts: list[Facts],
+    *,
+    chooses: bool,
 ) -> CellForest:
-    """Grow a forest from rows in pieces, which are futures; clears the list of them."""
+    """Grow a forest from rows in pieces, which are futures; clears the list of them.
+
+    `chooses` says whether a discount is chosen if it is to be.
+    """
     n_rows = sum(of.n_rows for of in facts)
     counts = recipe.class_counts(facts)
     names = list(counts) if recipe.has_labels else None
     settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
     chooser = Chooser(client, pieces, len(cluster))
-    calibrating = sample = None
+    calibrating = judging = sample = None
     if recipe.learned.substitutes is None:
         sample = chooser.learning(facts, recipe.known, recipe.learned.seed)
     if settings.get("calibration") is not None:
         calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
+    if chooses and n_rows > 1 and isinstance(getattr(recipe.template, "discount", None), str):
+        judging = chooser.judging(facts)
     growth = Growth(
         recipe.share,
         recipe.template,
@@ -205,6 +210,7 @@ def grow_forest(
         list(counts.values()),
         is_weighted,
         calibrating,
+        judging,
         VERSION,
     )
     plan = first_plan(recipe.learned)
@@ -270,16 +276,51 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
         shares = [forest.submit(owner, tasks.with_noise, shares[owner], sizes) for owner in owners]
     wait_for(shares)
     forest = replace(forest, shares=tuple(shares))
-    return forest if forest.growth.left_out is None else replace(forest, link=_link(forest))
-
-
-def _link(forest: CellForest) -> Any:
-    """What calibrates a forest, as a future."""
-    asked = enumerate(forest.shares)
-    votes = [forest.submit(number, tasks.left_out_votes, share) for number, share in asked]
-    link = forest.submit(0, tasks.link, forest.shares[0], votes)
+    if forest.growth.judging is not None:
+        forest = _with_discount(forest, forest.growth.judging)
+    if forest.growth.left_out is None:
+        return forest
+    link = client.submit(tasks.pick, _links(forest, None), 0, pure=False)
     wait_for([link])
-    return link
+    return replace(forest, link=link)
+
+
+def _votes(forest: CellForest, arrivals: Any, discounts: list[float] | None) -> list[Any]:
+    """What all owners say of left-out rows, as futures."""
+    asked, own = enumerate(forest.shares), (arrivals, discounts)
+    return [forest.submit(number, tasks.left_out_votes, share, *own) for number, share in asked]
+
+
+def _links(forest: CellForest, discounts: list[float] | None) -> Any:
+    """What calibrates by discount, as a future."""
+    left_out = forest.growth.left_out
+    votes = [] if left_out is None else _votes(forest, left_out.arrivals, discounts)
+    return forest.submit(0, tasks.links, forest.shares[0], discounts, votes)
+
+
+def _with_discount(forest: CellForest, judging: Ids) -> CellForest:
+    """The forest with the discount that its left-out predictions choose."""
+    discounts = list(DISCOUNTS)
+    links, proba = _links(forest, discounts), []
+    for start in range(0, len(judging), _JUDGED_AT_A_TIME):
+        some = judging[start : start + _JUDGED_AT_A_TIME]
+        votes = _votes(forest, some, discounts)
+        of_some = (some, discounts, links, votes)
+        proba.append(forest.submit(0, tasks.judged, forest.shares[0], *of_some))
+        # Votes are as long as what many predictions add, and are not needed any more.
+        wait_for(proba[-1:])
+    chosen = forest.submit(0, tasks.chosen_discount, forest.shares[0], proba).result()
+    asked = enumerate(forest.shares)
+    shares = [forest.submit(number, tasks.with_discount, own, chosen) for number, own in asked]
+    wait_for(shares)
+    learned = forest.recipe.learned
+    learned = replace(learned, settings=learned.settings | {"discount": chosen})
+    return replace(
+        forest,
+        shares=tuple(shares),
+        recipe=replace(forest.recipe, learned=learned),
+        facts=forest.facts | {"discount_": chosen},
+    )
 
 
 def _with_cells(
@@ -294,7 +335,7 @@ def _with_cells(
     if n_owners == 1:
         return plan
     most = -(-n_rows // (_PER_OWNER * n_owners))
-    one_less = growth.left_out is not None and growth.is_weighted
+    one_less = growth.is_weighted and len(growth.left_out_of_all()) > 0
     plan = plan.refined(np.ones(plan.n_cells, bool), _FIRST_CUTS)
     for left in reversed(range(_ROUNDS)):
         sent = client.submit(tasks.given, plan, pure=False)

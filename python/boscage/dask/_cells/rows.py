@@ -82,6 +82,8 @@ class Facts:
     is_weighted: bool
     has_missing: bool
     """Whether a row lacks a value."""
+    arrivals: tuple[int, int]
+    """The least and the greatest arrival."""
 
 
 def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]:
@@ -168,6 +170,7 @@ def facts(own: Piece, has_labels: bool) -> Facts:
         int(own.numbers.max()) if n_rows else 0,
         own.weights is not None,
         lacks_values,
+        (int(own.arrivals.min()), int(own.arrivals.max())) if n_rows else (0, 0),
     )
 
 
@@ -213,9 +216,9 @@ def _filled(own: Piece, filler: Filler | None) -> Rows:
     return rows if filler is None else filler.of(rows)
 
 
-def arrivals(own: Piece, found: Copies) -> Ids:
-    """How many rows came before each of some rows of a piece."""
-    return own.arrivals[found.numbers]
+def arrivals(own: Piece, found: Copies | None = None) -> Ids:
+    """How many rows came before each row of a piece, or some of them."""
+    return own.arrivals if found is None else own.arrivals[found.numbers]
 
 
 def coded(own: Piece, labels: Labels) -> AnyArray:

@@ -18,6 +18,7 @@ from boscage import _core
 from boscage._types import Ids, Label
 from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, sorted_labels
+from boscage.mondrian._discount import judging_arrivals
 from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
@@ -53,6 +54,19 @@ class Chooser:
             _left_out, places, found, arrivals, pure=False
         ).result()
         return chosen
+
+    def judging(self, facts: list[Facts]) -> Ids:
+        """The rows that judge discounts, by their arrivals."""
+        n_rows = sum(of.n_rows for of in facts)
+        first = min(of.arrivals[0] for of in facts)
+        chosen = judging_arrivals(n_rows).astype(np.uint64)
+        if max(of.arrivals[1] for of in facts) - first + 1 == n_rows:
+            arrivals: Ids = chosen + np.uint64(first)
+            return arrivals
+        # Some have left, which the warm-up sees alone.
+        asked = [self.client.submit(rows.arrivals, own, pure=False) for own in self.pieces]
+        judging: Ids = np.sort(np.concatenate(self.client.gather(asked)))[chosen]
+        return judging
 
     def _first(
         self, labels: Labels, order: int, n: int, filler: Filler | None

@@ -6,14 +6,14 @@ import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core
 from boscage._input.columns import dense
-from boscage._types import FloatArray, Label, Rows
+from boscage._types import FloatArray, Ids, IntArray, Label, Rows
 from boscage.dask import _shares
 from boscage.dask._cells.rows import (
     Labels,
@@ -26,6 +26,7 @@ from boscage.dask._cells.rows import (
 from boscage.dask._partitions import naming_partition
 from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._categories import Tables
+from boscage.mondrian._discount import best_discount
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.cell_plans import Counts, learned_apart
 from boscage.mondrian._forest.growth import GrowthPlan
@@ -78,10 +79,16 @@ def route(plan: _core.CellPlan, own: Piece, growth: Growth, n_owners: int) -> li
     """The rows of a piece that each owner is sent: those of its cells, and those left out."""
     moved = replace(own, target=coded(own, growth.labels))
     by_owner = plan.rows_by_owner(aligned(own.rows), n_owners)
-    if growth.left_out is not None:
-        left_out = np.flatnonzero(np.isin(own.arrivals, growth.left_out.arrivals))
-        by_owner = [np.union1d(rows, left_out.astype(np.uint32)) for rows in by_owner]
+    for arrivals in growth.left_out_of_all():
+        left_out = np.flatnonzero(np.isin(own.arrivals, arrivals)).astype(np.uint32)
+        by_owner = [np.union1d(rows, left_out) for rows in by_owner]
     return [moved.of(rows) for rows in by_owner]
+
+
+Links: TypeAlias = list[tuple[float, float]]
+"""Power and noise of the calibration by discount."""
+Discounts: TypeAlias = list[float] | None
+"""Some discounts; None means that of the forest."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,14 @@ class Growth:
     is_weighted: bool
     left_out: LeftOut | None
     """The rows that calibrate, which all owners have; None if nothing is calibrated."""
+    judging: Ids | None
+    """The same of those that judge discounts, by their arrivals; None if the discount is known."""
     version: str
+
+    def left_out_of_all(self) -> list[Ids]:
+        """The arrivals of rows that are left out of all trees."""
+        calibrating = [] if self.left_out is None else [self.left_out.arrivals]
+        return calibrating if self.judging is None else [*calibrating, self.judging]
 
     def encoded(self, rows: Piece) -> tuple[Any, ...]:
         """Targets as the compiled model takes them."""
@@ -127,6 +141,7 @@ class CellShare:
         self._arrivals, self._ids = rows.arrivals, rows.ids
         self._summaries: list[NDArray[np.uint64]] = []
         self._sizes: list[NDArray[np.uint64]] = []
+        self._discount: Any = growth.settings.get("discount")
         # Of steps: Dask may run a task again whose result was lost.
         self._lock = threading.Lock()
         self.core = self._of_rows(rows)
@@ -194,7 +209,7 @@ class CellShare:
 
     def __getstate__(self) -> dict[str, Any]:
         own = (self._growth, self._plan, self._owner, self.held())
-        told = {"summaries": self._summaries, "sizes": self._sizes}
+        told = {"summaries": self._summaries, "sizes": self._sizes, "discount": self._discount}
         return {"own": own, "is_grown": self.core.is_grown, **told}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -206,6 +221,9 @@ class CellShare:
             self.join([aligned(words) for words in state["summaries"]])
         if state["sizes"]:
             self.set_sizes([aligned(words) for words in state["sizes"]])
+        if state["discount"] is not None:
+            self.core.set_discount(state["discount"])
+            self._discount = state["discount"]
 
 
 class ClassifierCellShare(CellShare):
@@ -231,26 +249,51 @@ class ClassifierCellShare(CellShare):
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
         return self.core.proba_of_votes(rows, of_owners, link or (1.0, 0.0))
 
-    def left_out_votes(self) -> NDArray[np.uint64]:
-        """What this owner's trees say of the rows that calibrate, without each."""
-        rows, _ = self._left_out()
-        return self.core.left_out_votes(rows, [self._discount()], n_threads=self.n_threads())
+    def left_out_votes(self, arrivals: Ids, discounts: Discounts) -> NDArray[np.uint64]:
+        """What this owner's trees say of some rows, without each."""
+        places, n_threads = self._places(arrivals), self.n_threads()
+        return self.core.left_out_votes(places, self._or_own(discounts), n_threads=n_threads)
 
-    def link(self, of_owners: list[NDArray[np.uint64]]) -> tuple[float, float]:
-        """What calibrates, given the votes of all owners."""
-        rows, copies = self._left_out()
-        return self.core.links_of_votes(rows, copies, [self._discount()], of_owners)[0]
+    def links(self, discounts: Discounts, of_owners: list[NDArray[np.uint64]]) -> Links:
+        """What calibrates, given the votes of all owners for the rows that do."""
+        left_out, discounts = self._growth.left_out, self._or_own(discounts)
+        if left_out is None:
+            return [(1.0, 0.0)] * len(discounts)
+        places = self._places(left_out.arrivals)
+        return self.core.links_of_votes(places, left_out.copies, discounts, of_owners)
 
-    def _left_out(self) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-        """The places of the rows that calibrate among the rows that are here, and their copies."""
-        left_out = self._growth.left_out
-        assert left_out is not None
+    def judged(
+        self, arrivals: Ids, discounts: Discounts, links: Links, of_owners: list[NDArray[np.uint64]]
+    ) -> FloatArray:
+        """The probabilities of the own classes of left-out rows by discount."""
+        places, discounts = self._places(arrivals), self._or_own(discounts)
+        proba = self.core.proba_of_left_out_votes(places, discounts, of_owners, links)
+        own: FloatArray = proba
+        return own
+
+    def judging(self) -> tuple[IntArray, FloatArray | None]:
+        """The classes of the rows that judge discounts, and their weights."""
+        assert self._growth.judging is not None
+        places, weights = self._places(self._growth.judging), self.core.sample_weight()
+        if weights is None and self._growth.is_weighted:
+            weights = np.ones(self.core.n_rows)
+        columns = self.core.targets()[places].astype(np.int64)
+        return columns, None if weights is None else weights[places]
+
+    def set_discount(self, discount: float) -> None:
+        """Take the discount that was chosen."""
+        with self._lock:
+            self.core.set_discount(discount)
+            self._discount = discount
+
+    def _places(self, arrivals: Ids) -> NDArray[np.uint32]:
+        """The places of some rows among those that are here."""
         order = np.argsort(self._arrivals)
-        places = order[np.searchsorted(self._arrivals, left_out.arrivals, sorter=order)]
-        return places.astype(np.uint32), left_out.copies
+        places = order[np.searchsorted(self._arrivals, arrivals, sorter=order)]
+        return places.astype(np.uint32)
 
-    def _discount(self) -> float:
-        return float(self._growth.settings["discount"])
+    def _or_own(self, discounts: Discounts) -> list[float]:
+        return [self._discount] if discounts is None else discounts
 
 
 class RegressorCellShare(CellShare):
@@ -318,14 +361,40 @@ def with_noise(share: RegressorCellShare, sizes: list[NDArray[np.uint64]]) -> Re
     return share
 
 
-def left_out_votes(share: ClassifierCellShare) -> NDArray[np.uint64]:
-    """What an owner's trees say of the rows that calibrate, without each."""
-    return share.left_out_votes()
+def left_out_votes(
+    share: ClassifierCellShare, arrivals: Ids, discounts: Discounts
+) -> NDArray[np.uint64]:
+    """What an owner's trees say of some rows, without each."""
+    return share.left_out_votes(aligned(arrivals), discounts)
 
 
-def link(share: ClassifierCellShare, of_owners: list[NDArray[np.uint64]]) -> tuple[float, float]:
-    """What calibrates, given the votes of all owners."""
-    return share.link([aligned(own) for own in of_owners])
+def links(
+    share: ClassifierCellShare, discounts: Discounts, of_owners: list[NDArray[np.uint64]]
+) -> Links:
+    """What calibrates, given the votes of all owners for the rows that do."""
+    return share.links(discounts, [aligned(own) for own in of_owners])
+
+
+def judged(
+    share: ClassifierCellShare,
+    arrivals: Ids,
+    discounts: Discounts,
+    links: Links,
+    of_owners: list[NDArray[np.uint64]],
+) -> FloatArray:
+    """The probabilities of the classes of some left-out rows by discount."""
+    return share.judged(aligned(arrivals), discounts, links, [aligned(own) for own in of_owners])
+
+
+def chosen_discount(share: ClassifierCellShare, proba: list[FloatArray]) -> float:
+    """The best discount, given the probabilities of all rows that judge."""
+    return best_discount(np.concatenate(proba, axis=1), *share.judging())
+
+
+def with_discount(share: ClassifierCellShare, discount: float) -> ClassifierCellShare:
+    """The share with a discount that was chosen."""
+    share.set_discount(discount)
+    return share
 
 
 def held(share: CellShare) -> tuple[int, int]:

@@ -4,12 +4,13 @@ use boscage::{
     Batch, CalibrationLink, ClassPosterior, ClassificationSettings, CoarsePrior, Copies, Hyperparameters,
     JointKernel, Posterior, RegressionSettings,
 };
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
+use crate::errors::to_python;
 use crate::gate;
 use crate::mondrian::cell_plan::CellPlan;
 use crate::settings::{calibration, noise};
@@ -181,7 +182,7 @@ impl ClassifierCells {
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (rows, words) = (X.rows_with_missing()?, words("votes", &votes)?);
-        let link = CalibrationLink { power: link.0, noise: link.1, weight: 0.0 };
+        let link = self::link(link);
         let proba = gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
     }
@@ -220,6 +221,27 @@ impl ClassifierCells {
         let words = words("votes", &votes)?;
         let links = gate::brief(py, || self.share.links_of_votes(&chosen, &discounts, &words))?;
         Ok(links.into_iter().map(|link| (link.power, link.noise)).collect())
+    }
+
+    /// The probabilities of the classes of left-out rows by discount, given all votes for them and power and noise of each
+    /// discount.
+    fn proba_of_left_out_votes<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'_, u32>,
+        discounts: Vec<f64>,
+        votes: Vec<PyReadonlyArray1<'_, u64>>,
+        links: Vec<(f64, f64)>,
+    ) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let (rows, words) = (slice("rows", &rows)?, words("votes", &votes)?);
+        let shape = [links.len(), rows.len(), self.share.classes().len()];
+        let links: Vec<CalibrationLink> = links.into_iter().map(link).collect();
+        let work = || self.share.proba_of_left_out_votes(rows, &discounts, &words, &links);
+        vector(py, gate::brief(py, work)?).reshape(shape)
+    }
+
+    fn set_discount(&mut self, discount: f64) -> PyResult<()> {
+        self.share.set_discount(discount).map_err(to_python)
     }
 
     /// The classes of the rows that are here, as indices into the sorted labels.
@@ -309,6 +331,10 @@ impl RegressorCells {
     fn targets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         vector(py, self.share.targets())
     }
+}
+
+fn link((power, noise): (f64, f64)) -> CalibrationLink {
+    CalibrationLink { power, noise, weight: 0.0 }
 }
 
 fn words<'a>(name: &str, lists: &'a [PyReadonlyArray1<'_, u64>]) -> PyResult<Vec<&'a [u64]>> {

@@ -142,6 +142,14 @@ impl CellShare<Classification> {
         Ok(out)
     }
 
+    /// Sets the discount. Trees and what owners tell each other do not depend on it.
+    ///
+    /// # Errors
+    /// A discount that is not positive and finite.
+    pub fn set_discount(&mut self, discount: f64) -> Result<()> {
+        self.model.set_discount(discount)
+    }
+
     /// The classes that are declared or have rows of some owner, sorted.
     #[must_use]
     pub fn classes(&self) -> Vec<Label> {
