@@ -225,6 +225,11 @@ def test_a_partition_whose_column_holds_no_category(client):
     targets = dd.from_map(pd.Series, [y[:150], y[150:]], meta=pd.Series(y[:0]))
     forest = apart(one, client).fit(rows, targets)
     assert forest.digest() == one.digest()
+    with dask.config.set({"dataframe.convert-string": False}):
+        # Such a column looks like one of numbers that are all missing.
+        rows = dd.from_map(lambda part: part, parts, meta=table[:0])
+        forest = apart(one, client).fit(rows, targets)
+    assert forest.digest() == one.digest()
     parts[0] = parts[0].assign(kind=pd.Series(np.arange(150.0), dtype=object))
     with dask.config.set({"dataframe.convert-string": False}):
         rows = dd.from_map(lambda part: part, parts, meta=table[:0])

@@ -84,9 +84,14 @@ class ClassificationForest(MondrianForest):
         if not encoded:
             return targets
         codes, labels = encoded
-        numbers = {label: number for number, label in enumerate(model.classes())}
-        own = [numbers.setdefault(label, len(numbers)) for label in labels]
-        return np.concatenate([targets, np.asarray(own, dtype=targets.dtype)[codes]])
+        known = model.classes()
+        # In an order that does not depend on when a label came.
+        numbers = {label: number for number, label in enumerate(sorted({*known, *labels}))}
+        before, own = (
+            np.array([numbers[label] for label in some], dtype=targets.dtype)
+            for some in (known, labels)
+        )
+        return np.concatenate([before[targets], own[codes]])
 
     def _learn_rates(
         self, sample: Sample, *, settings: dict[str, Any], **options: Any

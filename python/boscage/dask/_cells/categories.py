@@ -55,10 +55,13 @@ def with_columns(own: Piece, features: Sequence[int]) -> Piece:
         if not np.isnan(rows[:, feature]).all():
             raise ValueError(
                 f"partition {own.partition}: feature {feature} holds numbers, and categories in "
-                "other partitions"
+                "other partitions; give the column one type, or name it in categorical_features"
             )
         columns[feature] = Column(np.full(len(rows), -1), [])
-    return replace(own, columns=columns)
+        # As in other pieces, it lacks no number: a missing category has a place as others have.
+        rows = rows.copy()
+        rows[:, feature] = 0.0
+    return replace(own, columns=columns, rows=rows)
 
 
 def placed(own: Piece, tables: Tables) -> Piece:

@@ -222,7 +222,7 @@ def grow_forest(
     pieces.clear()
     owners, known = cluster[:n_owners], _known(recipe, names, n_rows)
     forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known, sample)
-    return _joined(forest, routed)
+    return _calibrated(_joined(forest, routed))
 
 
 def _extent(
@@ -275,12 +275,16 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
         sizes = [forest.submit(owner, tasks.sizes, shares[owner]) for owner in owners]
         shares = [forest.submit(owner, tasks.with_noise, shares[owner], sizes) for owner in owners]
     wait_for(shares)
-    forest = replace(forest, shares=tuple(shares))
+    return replace(forest, shares=tuple(shares))
+
+
+def _calibrated(forest: CellForest) -> CellForest:
+    """The forest with all that is learned from left-out predictions."""
     if forest.growth.judging is not None:
         forest = _with_discount(forest, forest.growth.judging)
     if forest.growth.left_out is None:
         return forest
-    link = client.submit(tasks.pick, _links(forest, None), 0, pure=False)
+    link = forest.client.submit(tasks.pick, _links(forest, None), 0, pure=False)
     wait_for([link])
     return replace(forest, link=link)
 

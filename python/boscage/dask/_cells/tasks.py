@@ -109,7 +109,7 @@ class Growth:
     left_out: LeftOut | None
     """The rows that calibrate, which all owners have; None if nothing is calibrated."""
     judging: Ids | None
-    """The same of those that judge discounts, by their arrivals; None if the discount is known."""
+    """The arrivals of the rows that judge discounts; None if the discount is known."""
     version: str
 
     def left_out_of_all(self) -> list[Ids]:
@@ -131,7 +131,8 @@ class CellShare:
     """What an owner of cells holds: first rows, then subtrees, and then the tops of all trees.
 
     Each step is made in place, since a copy would double the memory. That is safe: what may be read
-    before a step does not change by it, and no step is made twice.
+    before a step does not change by it, and no step is made twice. Only a chosen discount changes
+    what is read: before, readers say which discounts they mean.
     """
 
     core: Any
@@ -265,11 +266,11 @@ class ClassifierCellShare(CellShare):
     def judged(
         self, arrivals: Ids, discounts: Discounts, links: Links, of_owners: list[NDArray[np.uint64]]
     ) -> FloatArray:
-        """The probabilities of the own classes of left-out rows by discount."""
+        """The probabilities of all classes of left-out rows by discount."""
         places, discounts = self._places(arrivals), self._or_own(discounts)
+        proba: FloatArray
         proba = self.core.proba_of_left_out_votes(places, discounts, of_owners, links)
-        own: FloatArray = proba
-        return own
+        return proba
 
     def judging(self) -> tuple[IntArray, FloatArray | None]:
         """The classes of the rows that judge discounts, and their weights."""
@@ -312,6 +313,12 @@ class RegressorCellShare(CellShare):
             sample_weight=rows.weights,
         )
 
+    def sizes(self) -> NDArray[np.uint64]:
+        """What other owners need of this share's errors for local noise."""
+        with self._lock:
+            words: NDArray[np.uint64] = self.core.sizes(n_threads=self.n_threads())
+        return words
+
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
         mean, variance = self.core.moments_of_components(rows, of_owners)
         return np.column_stack([mean, np.sqrt(variance)])
@@ -351,8 +358,7 @@ def joined(share: CellShare, words: list[NDArray[np.uint64]]) -> CellShare:
 
 def sizes(share: RegressorCellShare) -> NDArray[np.uint64]:
     """What other owners need of a share's errors for local noise."""
-    words: NDArray[np.uint64] = share.core.sizes(n_threads=share.n_threads())
-    return words
+    return share.sizes()
 
 
 def with_noise(share: RegressorCellShare, sizes: list[NDArray[np.uint64]]) -> RegressorCellShare:

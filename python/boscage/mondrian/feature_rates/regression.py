@@ -7,8 +7,8 @@ the forest itself predict rows that no candidate was learned from. Equal rates a
 best candidate predicts these rows better by more than chance explains.
 
 A small forest gains more by good rates than a large one, and infinitely many trees gain least. So
-where trees are fitted together, the limit that they go to judges, whether the forest has it or not:
-it has no noise of trees, which hides true gains and makes others up.
+where trees are fitted together and predictions averaged, the limit that they go to judges, whether
+the forest has it or not: it has no noise of trees, which hides true gains and makes others up.
 """
 
 from __future__ import annotations

@@ -216,8 +216,11 @@ impl ClassifierCells {
             return Err(PyValueError::new_err("copies must hold one number for each row"));
         }
         let kinds = [Copies::None, Copies::Agree, Copies::Disagree];
-        let kind = |&number: &u8| kinds[usize::from(number).min(2)];
-        let chosen: Vec<_> = rows.iter().copied().zip(copies.iter().map(kind)).collect();
+        let kind = |(&row, &number): (&u32, &u8)| {
+            let kind = kinds.get(usize::from(number)).copied();
+            kind.map(|kind| (row, kind)).ok_or_else(|| PyValueError::new_err("copies must be 0, 1 or 2"))
+        };
+        let chosen: Vec<_> = rows.iter().zip(copies).map(kind).collect::<PyResult<_>>()?;
         let words = words("votes", &votes)?;
         let links = gate::brief(py, || self.share.links_of_votes(&chosen, &discounts, &words))?;
         Ok(links.into_iter().map(|link| (link.power, link.noise)).collect())

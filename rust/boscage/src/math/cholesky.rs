@@ -51,8 +51,8 @@ impl BlockRow {
 }
 
 impl CholeskyFactor {
-    /// `fill` turns zeros into the entries of some rows from the given one on, up to the diagonal. The matrix must be positive definite by more than
-    /// rounding: there is an `s^2` on its diagonal.
+    /// `fill` turns zeros into the entries of some rows from the given one on, up to the diagonal. The matrix must be positive
+    /// definite by more than rounding: there is an `s^2` on its diagonal.
     ///
     /// # Errors
     /// An interrupt.

@@ -158,7 +158,7 @@ impl CellPlan {
 
     /// The same trees, with their tops as the counts of all rows make them: no node of at most `least` rows is cut. Also the
     /// counts of its cells, and whether each may be cut further. With `one_less`, no node is cut that the stopping rule would pause
-    /// without one of its rows (Algorithm 5.9, line 3): so the rows of any leaf without a row are in one place.
+    /// without one of its rows (Algorithm 5.9, line 3): so a leaf that there is without some row has all its rows in one place.
     ///
     /// # Errors
     /// A number of counts other than that of the cells; no rows, or too many.

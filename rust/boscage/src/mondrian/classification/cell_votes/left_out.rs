@@ -1,6 +1,6 @@
 //! Left-out predictions by a forest whose cells are shared out.
 //!
-//! A row that is left out changes a tree along its own path, all of which the owner of its cell has. Where the row is alone in its
+//! A row that is left out changes a tree along its own path, and the owner of its cell has this whole path. Where the row is alone in its
 //! cell, the other side of the split above takes the split's place, and the row goes on to another cell, whose owner needs the row's
 //! features, class and weight. So all owners are sent the rows that are left out, which are few.
 //!

@@ -156,6 +156,9 @@ impl<C: Covariance + Sync> LimitFunction<C> {
         /// Rows for which a thread works at a time.
         const CHUNK: usize = 32;
         let n = rows.n_rows();
+        if self.rows.n_rows() == 0 {
+            return Ok(vec![0.0; n * self.n_columns]);
+        }
         let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
             let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
             let coordinates = domain.coordinates(rows);

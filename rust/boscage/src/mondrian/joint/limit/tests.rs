@@ -132,9 +132,12 @@ fn functions_are_means() {
     let found = function.at_rows(&domain, Rows::from_f64(&x, 3).unwrap(), &run).unwrap();
     assert!(found.iter().zip(means.as_flattened()).all(|(a, b)| (a - b).abs() < 1e-11));
     let first = weights.iter().map(|own| own[0]).collect();
-    let alone = LimitFunction::new(limit, covariance, 1, first);
+    let alone = LimitFunction::new(limit, covariance.clone(), 1, first);
     let alone = alone.at_rows(&domain, Rows::from_f64(&x, 3).unwrap(), &run).unwrap();
     assert!(alone.iter().zip(found.chunks(3)).all(|(a, b)| *a == b[0]));
+    let of_none = LimitFunction::new(limit_rows(&[]), covariance, 2, Vec::new());
+    let found = of_none.at_rows(&domain, Rows::from_f64(&x, 3).unwrap(), &run).unwrap();
+    assert_eq!(found, [0.0; 2 * N]);
 }
 
 /// Predictions for many noises in one run are those of every noise alone; the run ends when no more are asked for.
