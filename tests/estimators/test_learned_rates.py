@@ -484,8 +484,9 @@ def test_heavy_tails_do_not_cost_accuracy() -> None:
             model.set_params(feature_weights=weights)
             proba = model.fit(rows[:1000], labels[:1000]).predict_proba(rows[1000:])
             losses[tails, weights] = log_loss(labels[1000:], proba)
-            mapped = model.feature_maps_ is not None
-            assert mapped == (tails > 0.0 and weights == "learned")
+            # Without tails, too, maps may help: there are fewer rows at the ends of a range.
+            if tails > 0.0 or weights is None:
+                assert (model.feature_maps_ is not None) == (weights == "learned")
     assert losses[2.0, None] > 1.5 * losses[0.0, None]
     assert losses[2.0, "learned"] < 1.15 * losses[0.0, "learned"]
 
