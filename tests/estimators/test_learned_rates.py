@@ -480,8 +480,7 @@ def test_heavy_tails_do_not_cost_accuracy() -> None:
     for tails in (0.0, 2.0):
         rows, labels = heavy(1600, tails)
         for weights in ("learned", None):
-            model = MondrianForestClassifier(30, random_state=0)
-            model.set_params(feature_weights=weights)
+            model = MondrianForestClassifier(30, feature_weights=weights, random_state=0)
             proba = model.fit(rows[:1000], labels[:1000]).predict_proba(rows[1000:])
             losses[tails, weights] = log_loss(labels[1000:], proba)
             # Without tails, too, maps may help: there are fewer rows at the ends of a range.
