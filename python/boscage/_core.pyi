@@ -411,7 +411,7 @@ class ClassifierCells(_Cells):
         self,
         X: _Rows,
         votes: list[NDArray[np.uint64]],
-        link: tuple[float, float] = ...,
+        link: tuple[float, float] | None = None,
         *,
         n_threads: int = 1,
     ) -> NDArray[np.float64]: ...

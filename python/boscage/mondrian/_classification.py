@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from boscage import _core, _validation
+from boscage._input.columns import sort_labels
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
@@ -86,7 +87,7 @@ class ClassificationForest(MondrianForest):
         codes, labels = encoded
         known = model.classes()
         # In an order that does not depend on when a label came.
-        numbers = {label: number for number, label in enumerate(sorted({*known, *labels}))}
+        numbers = {label: number for number, label in enumerate(sort_labels({*known, *labels}))}
         before, own = (
             np.array([numbers[label] for label in some], dtype=targets.dtype)
             for some in (known, labels)

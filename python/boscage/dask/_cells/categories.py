@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boscage._input.columns import Column, distinct_labels
 from boscage._types import AnyArray, IntArray, Label
 from boscage.dask._cells.rows import Arrived, Labels, Piece, coded
 from boscage.mondrian._categories import Tables, extend, learn_table, put, read_back
+from boscage.mondrian.feature_rates._samples import equal_runs
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,9 @@ def _learned(parts: Sequence[TargetCounts]) -> dict[Label | None, float]:
     return learn_table(Column(np.concatenate(codes), labels), targets, n_rows)
 
 
-def _counted(codes: IntArray, targets: AnyArray) -> tuple[IntArray, AnyArray, NDArray[np.int64]]:
+def _counted(codes: IntArray, targets: AnyArray) -> tuple[IntArray, AnyArray, IntArray]:
     """The pairs of a category and a target that occur, and how many rows have each."""
     order = np.lexsort([targets, codes])
     codes, targets = codes[order], targets[order]
-    is_new = np.ones(len(codes), bool)
-    is_new[1:] = (codes[1:] != codes[:-1]) | (targets[1:] != targets[:-1])
-    starts = np.flatnonzero(is_new)
-    return codes[starts], targets[starts], np.diff(np.append(starts, len(codes)))
+    starts, n_rows = equal_runs(codes, targets)
+    return codes[starts], targets[starts], n_rows

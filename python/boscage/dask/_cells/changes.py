@@ -27,7 +27,7 @@ from boscage.dask._cells.categories import (
     unplaced,
     with_columns,
 )
-from boscage.dask._cells.forest import CellForest, Recipe, grow_forest
+from boscage.dask._cells.forest import CellForest, Recipe, chooses_discount, grow_forest
 from boscage.dask._cells.rows import Arrived, Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.tasks import CellShare
@@ -72,12 +72,14 @@ def fit(
     declared = _declared(template, given, None)
     known, next_id = declared or [], max(of.last_id for of in facts) + 1
     chooser = Chooser(client, new.pieces, len(cluster))
-    learned = _learned(template, chooser, facts, known, seed, has_categories=bool(new.categories))
+    learned, sample = _learned(
+        template, chooser, facts, known, seed, has_categories=bool(new.categories)
+    )
     template._tables = learned.tables
     warming = template._new_warm_up(new.n_rows, template._warm_up()) if warms_up else None
     names = new.feature_names
     recipe = Recipe(template, share, learned, known, declared, names, new.n_rows, next_id, warming)
-    return grow_forest(client, cluster, recipe, new.pieces, facts, chooses=True)
+    return grow_forest(client, cluster, recipe, new.pieces, facts, chooses=True, sample=sample)
 
 
 def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
@@ -86,7 +88,7 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     template._grown_with = recipe.template.get_params(deep=False)
     template._changed()
     settings, window = template._settings(), template._window()
-    if isinstance(getattr(template, "discount", None), str):
+    if chooses_discount(template):
         settings["discount"] = recipe.learned.settings["discount"]
     declared = _declared(template, given, before.growth.names) or recipe.declared
     new = _arrived(client, template, given, before)
@@ -112,11 +114,12 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
         pieces = [client.submit(rows.newest, own, oldest, pure=False) for own in pieces]
         facts = _facts(client, pieces, recipe.share)
     warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
+    sample = None
     if is_to_learn:
         if tables:
             pieces = [client.submit(unplaced, own, tables, pure=False) for own in pieces]
         chooser = Chooser(client, pieces, n_workers)
-        learned = _learned(
+        learned, sample = _learned(
             template, chooser, facts, known, learned.seed, has_categories=bool(tables)
         )
     recipe = replace(
@@ -129,7 +132,9 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
         next_id=next_id,
         warming=warming,
     )
-    return grow_forest(client, before.cluster, recipe, pieces, facts, chooses=is_to_learn)
+    return grow_forest(
+        client, before.cluster, recipe, pieces, facts, chooses=is_to_learn, sample=sample
+    )
 
 
 def forget_rows(before: CellForest, ids: ArrayLike) -> CellForest:
@@ -272,10 +277,11 @@ def _learned(
     seed: int,
     *,
     has_categories: bool,
-) -> GrowthPlan:
+) -> tuple[GrowthPlan, Any]:
     """Ranges and places of categories of all rows, and the rates, which some of them teach.
 
-    Changes the list of the chooser's pieces: categories are in their places afterwards.
+    Also these rows as a future, if there are such. Changes the list of the chooser's pieces:
+    categories are in their places afterwards.
     """
     client, tables = chooser.client, {}
     if has_categories:
@@ -292,7 +298,7 @@ def _learned(
         sample = chooser.learning(facts, known, seed, filler)
     given = (template, ends, sample, substitutes, tables, seed)
     plan: GrowthPlan = client.submit(tasks.learned, *given, pure=False).result()
-    return plan
+    return plan, sample
 
 
 def _placed(client: distributed.Client, pieces: list[Any], tables: Tables) -> list[Any]:

@@ -176,6 +176,11 @@ def refuse(template: Any, share: type[CellShare]) -> None:
             )
 
 
+def chooses_discount(template: Any) -> bool:
+    """Whether left-out rows choose a discount."""
+    return isinstance(getattr(template, "discount", None), str)
+
+
 def grow_forest(
     client: distributed.Client,
     cluster: tuple[str, ...],
@@ -184,22 +189,26 @@ def grow_forest(
     facts: list[Facts],
     *,
     chooses: bool,
+    sample: Any = None,
 ) -> CellForest:
     """Grow a forest from rows in pieces, which are futures; clears the list of them.
 
-    `chooses` says whether a discount is chosen if it is to be.
+    `chooses` says whether a discount is chosen if it is to be; `sample` has the rows that taught
+    rates, as a future, if some did.
     """
     n_rows = sum(of.n_rows for of in facts)
     counts = recipe.class_counts(facts)
     names = list(counts) if recipe.has_labels else None
     settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
     chooser = Chooser(client, pieces, len(cluster))
-    calibrating = judging = sample = None
-    if recipe.learned.substitutes is None:
+    calibrating = judging = None
+    if recipe.learned.substitutes is not None:
+        sample = None
+    elif sample is None:
         sample = chooser.learning(facts, recipe.known, recipe.learned.seed)
     if settings.get("calibration") is not None:
         calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
-    if chooses and n_rows > 1 and isinstance(getattr(recipe.template, "discount", None), str):
+    if chooses and n_rows > 1 and chooses_discount(recipe.template):
         judging = chooser.judging(facts)
     growth = Growth(
         recipe.share,

@@ -216,9 +216,14 @@ def _filled(own: Piece, filler: Filler | None) -> Rows:
     return rows if filler is None else filler.of(rows)
 
 
-def arrivals(own: Piece, found: Copies | None = None) -> Ids:
-    """How many rows came before each row of a piece, or some of them."""
-    return own.arrivals if found is None else own.arrivals[found.numbers]
+def arrivals(own: Piece) -> Ids:
+    """How many rows came before each row of a piece."""
+    return own.arrivals
+
+
+def arrivals_of(own: Piece, found: Copies) -> Ids:
+    """The same of some rows."""
+    return own.arrivals[found.numbers]
 
 
 def coded(own: Piece, labels: Labels) -> AnyArray:

@@ -47,7 +47,7 @@ class Chooser:
         """The rows that calibrate, in the order of a forest's seed."""
         places, found = self._first(labels, seed, _core.CALIBRATING_ROWS, None)
         arrivals = [
-            self.client.submit(rows.arrivals, own, each, pure=False)
+            self.client.submit(rows.arrivals_of, own, each, pure=False)
             for own, each in zip(self.pieces, found, strict=True)
         ]
         chosen: LeftOut = self.client.submit(

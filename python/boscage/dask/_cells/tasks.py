@@ -248,7 +248,7 @@ class ClassifierCellShare(CellShare):
         )
 
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
-        return self.core.proba_of_votes(rows, of_owners, link or (1.0, 0.0))
+        return self.core.proba_of_votes(rows, of_owners, link)
 
     def left_out_votes(self, arrivals: Ids, discounts: Discounts) -> NDArray[np.uint64]:
         """What this owner's trees say of some rows, without each."""

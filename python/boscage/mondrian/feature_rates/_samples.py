@@ -131,13 +131,9 @@ class Copies:
         rows = np.flatnonzero(np.isin(keys, places.keys))
         each = np.ones(len(X)) if weights is None else weights
         rows = rows[np.lexsort([each[rows], y[rows], keys[rows]])]
-        columns = [keys[rows], y[rows], each[rows]]
-        is_new = np.ones(len(rows), bool)
-        is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-        starts = np.flatnonzero(is_new)
-        n_equal = np.diff(np.append(starts, len(rows)))
+        starts, n_equal = equal_runs(keys[rows], y[rows], each[rows])
         own = rows[starts]
-        return cls(columns[0][starts], X[own], y[own], each[own], n_equal, own)
+        return cls(keys[own], X[own], y[own], each[own], n_equal, own)
 
     @classmethod
     def join(cls, parts: Sequence[Copies]) -> Copies:
@@ -146,13 +142,20 @@ class Copies:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
+def equal_runs(*columns: AnyArray) -> tuple[IntArray, IntArray]:
+    """Where runs of equal entries of sorted columns start, and how long they are."""
+    n = len(columns[0])
+    is_new = np.ones(n, bool)
+    is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    starts = np.flatnonzero(is_new)
+    return starts, np.diff(np.append(starts, n))
+
+
 def _counted(keys: Ids, n_rows: NDArray[np.uint64] | None) -> tuple[Ids, NDArray[np.uint64]]:
     """The distinct keys, and the number of rows of each."""
     order = np.argsort(keys)
     keys = keys[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    starts, n_equal = equal_runs(keys)
     if n_rows is None:
-        counts = np.diff(np.append(starts, len(keys)))
-    else:
-        counts = np.add.reduceat(n_rows[order], starts) if len(keys) else n_rows
-    return keys[starts], counts.astype(np.uint64)
+        return keys[starts], n_equal.astype(np.uint64)
+    return keys[starts], np.add.reduceat(n_rows[order], starts) if len(keys) else n_rows

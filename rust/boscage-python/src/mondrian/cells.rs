@@ -171,18 +171,18 @@ impl ClassifierCells {
         Ok(Self { share })
     }
 
-    /// The probabilities of the classes, given the votes of all owners, and power and noise of the calibration.
-    #[pyo3(signature = (X, votes, link=(1.0, 0.0), *, n_threads=1))]
+    /// The probabilities of the classes, given the votes of all owners, and power and noise of the calibration if there is one.
+    #[pyo3(signature = (X, votes, link=None, *, n_threads=1))]
     fn proba_of_votes<'py>(
         &self,
         py: Python<'py>,
         X: Matrix<'_>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
-        link: (f64, f64),
+        link: Option<(f64, f64)>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (rows, words) = (X.rows_with_missing()?, words("votes", &votes)?);
-        let link = self::link(link);
+        let link = link.map_or(CalibrationLink::NONE, self::link);
         let proba = gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
     }

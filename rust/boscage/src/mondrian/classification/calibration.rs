@@ -14,8 +14,8 @@
 //! remains a function of its set of rows: left-out rows are chosen by their contents, and summed in an order that these
 //! determine.
 //!
-//! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with [`CALIBRATING_ROWS`] rows,
-//! by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power by a third. Since the
+//! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with
+//! [`CALIBRATING_ROWS`] rows, by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power by a third. Since the
 //! number of rows is fixed, the work does not grow with the forest. But leaving out a row costs somewhat more than predicting
 //! one: a stream that predicts 500 rows and then learns them takes about one and a half times as long.
 //!
@@ -74,7 +74,7 @@ pub struct CalibrationLink {
 
 impl CalibrationLink {
     /// Probabilities as they are.
-    pub(super) const NONE: Self = Self { power: 1.0, noise: 0.0, weight: 0.0 };
+    pub const NONE: Self = Self { power: 1.0, noise: 0.0, weight: 0.0 };
 
     /// Calibrates a row's probabilities, given the joint function's values. A class that is not known without the row, if
     /// any, stays without.

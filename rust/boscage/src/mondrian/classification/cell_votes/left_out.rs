@@ -1,8 +1,8 @@
 //! Left-out predictions by a forest whose cells are shared out.
 //!
-//! A row that is left out changes a tree along its own path, and the owner of its cell has this whole path. Where the row is alone in its
-//! cell, the other side of the split above takes the split's place, and the row goes on to another cell, whose owner needs the row's
-//! features, class and weight. So all owners are sent the rows that are left out, which are few.
+//! A row that is left out changes a tree along its own path, and the owner of its cell has this whole path. Where the row is
+//! alone in its cell, the other side of the split above takes the split's place, and the row goes on to another cell, whose owner
+//! needs the row's features, class and weight. So all owners are sent the rows that are left out, which are few.
 //!
 //! Without a row, a node above cells may have one class, so that it is a leaf. What the leaf holds follows from its number of rows
 //! if all weights are 1. Otherwise its rows' weights are needed, so that such a node must be a cell itself

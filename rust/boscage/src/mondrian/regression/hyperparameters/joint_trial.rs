@@ -2,14 +2,13 @@
 
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
-use crate::mondrian::joint::limit::PairDistances;
 use crate::mondrian::joint::{LeftOutPlace, Trees};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
 use crate::mondrian::regression::hyperparameters::search::{FARTHEST, WORTHWHILE, climb};
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
 use crate::mondrian::regression::joint::Standard;
-use crate::mondrian::regression::joint::equations::{Joint, Limit, RowCovariance};
+use crate::mondrian::regression::joint::equations::{Joint, Limit, MeasuredLimit, RowCovariance};
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::trend::Design;
 use crate::mondrian::regression::trend::start_line::StartLine;
@@ -105,14 +104,13 @@ impl<S: Scalar> Trial<'_, S> {
         settings: &RegressionSettings,
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<Hyperparameters> {
-        let limit = self.limit(settings, of).expect("fewer rows have a limit, too");
-        let distances = limit.distances(self.run)?;
+        let limit = self.limit(settings, of).expect("fewer rows have a limit, too").measured(self.run)?;
         let evaluate = |[gamma2]: [i32; 1]| {
             // From much noise to little.
             let mut points: Vec<Hyperparameters> =
                 (-FARTHEST..=FARTHEST).rev().map(|share| at([share, gamma2])).collect();
             points.dedup();
-            self.best_noise((&limit, &distances), of, &points)
+            self.best_noise(&limit, of, &points)
         };
         Ok(climb([0], &[[1], [-1]], evaluate)?.1)
     }
@@ -121,7 +119,7 @@ impl<S: Scalar> Trial<'_, S> {
     /// largest, and smaller ones are not tried after two that are worse.
     fn best_noise(
         &self,
-        limit: (&Limit, &PairDistances),
+        limit: &MeasuredLimit,
         of: &Observations,
         points: &[Hyperparameters],
     ) -> Result<(f64, Hyperparameters)> {
@@ -135,7 +133,7 @@ impl<S: Scalar> Trial<'_, S> {
 
     fn best_noise_in<const L: usize>(
         &self,
-        limit: (&Limit, &PairDistances),
+        limit: &MeasuredLimit,
         of: &Observations,
         points: &[Hyperparameters],
     ) -> Result<(f64, Hyperparameters)> {
@@ -156,9 +154,8 @@ impl<S: Scalar> Trial<'_, S> {
             best.is_some_and(|(_, best)| point < best + 2)
         };
         let is_left_out = |place: usize, part: usize| self.is_left_out(of, place, part);
-        let (limit, distances) = limit;
         limit.left_out_by_noise(
-            (distances, of.weights.as_deref()),
+            of.weights.as_deref(),
             points,
             (&targets, is_left_out, &places),
             TOLERANCE,

@@ -107,7 +107,7 @@ impl Limit {
     }
 
     fn covariance(&self, hyper: &Hyperparameters) -> LogisticCovariance {
-        LogisticCovariance::new(hyper.gamma1, hyper.gamma2, self.lifetime)
+        covariance(hyper, self.lifetime)
     }
 
     /// The mean, given the rows' weights, and then the sums of columns of the same rows.
@@ -145,10 +145,22 @@ impl Limit {
 
     /// # Errors
     /// An interrupt.
-    pub(crate) fn distances(&self, run: &Run<'_>) -> Result<PairDistances> {
-        PairDistances::new(&self.rows, run)
+    pub(crate) fn measured(&self, run: &Run<'_>) -> Result<MeasuredLimit> {
+        Ok(MeasuredLimit { distances: PairDistances::new(&self.rows, run)?, lifetime: self.lifetime })
     }
+}
 
+fn covariance(hyper: &Hyperparameters, lifetime: f64) -> LogisticCovariance {
+    LogisticCovariance::new(hyper.gamma1, hyper.gamma2, lifetime)
+}
+
+/// The same model of rows whose distances are known, to try several hyperparameters.
+pub(crate) struct MeasuredLimit {
+    distances: PairDistances,
+    lifetime: f64,
+}
+
+impl MeasuredLimit {
     /// Predictions of left-out rows at hyperparameters that differ in the noise's share of `gamma_1` only, from the largest to
     /// the smallest; see [`LimitSystem::left_out_by_noise`]. `rows` are the targets of `L` problems, which rows are not in a
     /// problem, and which are predicted.
@@ -157,7 +169,7 @@ impl Limit {
     /// An interrupt.
     pub(crate) fn left_out_by_noise<const L: usize>(
         &self,
-        (distances, weights): (&PairDistances, Option<&[f64]>),
+        weights: Option<&[f64]>,
         points: &[Hyperparameters],
         (targets, is_left_out, places): (&[[f64; L]], impl Fn(usize, usize) -> bool, &[LeftOutPlace]),
         tolerance: f64,
@@ -168,8 +180,8 @@ impl Limit {
         // A factor on both does not change the mean.
         let of = |hyper: &Hyperparameters| noise_of(hyper) * last.gamma1 / hyper.gamma1;
         let noises: Vec<f64> = points.iter().map(of).collect();
-        let noise = (noise_of(last), weights);
-        let system = LimitSystem::of_distances(distances, &self.covariance(last), noise, run)?;
+        let (covariance, noise) = (covariance(last, self.lifetime), (noise_of(last), weights));
+        let system = LimitSystem::of_distances(&self.distances, &covariance, noise, run)?;
         system.left_out_by_noise(targets, (is_left_out, places), (&noises, tolerance), next)
     }
 }
