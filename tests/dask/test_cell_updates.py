@@ -37,7 +37,7 @@ def whole(*arrays):
     ("number", "seed"),
     [
         pytest.param(number, seed, marks=[pytest.mark.slow] * (seed != number % 2))
-        for number in range(5)
+        for number in range(len(CLASSES + NUMBERS))
         for seed in range(2)
     ],
 )

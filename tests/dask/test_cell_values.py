@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 BOTH = [
     pytest.param(CLASSES[0], id="classes"),
-    pytest.param(NUMBERS[0], id="numbers"),
+    pytest.param(NUMBERS[2], id="numbers"),
 ]
 
 

@@ -15,11 +15,13 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import boscage
+from boscage import _core
 from boscage.dask import MondrianForestClassifier
 from boscage.dask._cells import forest as cell_forest
 from boscage.dask._cells import tasks
 from cells import (
     CLASSES,
+    N_FEATURES,
     N_ROWS,
     NUMBERS,
     TEST_ROWS,
@@ -38,7 +40,7 @@ pytestmark = pytest.mark.slow
     ("number", "seed"),
     [
         pytest.param(number, seed, marks=[pytest.mark.slow] * (seed != number % 3))
-        for number in range(5)
+        for number in range(len(CLASSES + NUMBERS))
         for seed in range(3)
     ],
 )
@@ -260,14 +262,56 @@ def test_a_discount_that_left_out_rows_choose(client, owners, calibration, is_we
     assert tasks.hashes(share) == tasks.hashes(forest._fitted.shares[0].result())
 
 
-def test_hyperparameters_are_those_that_were_given(client):
-    one = clone(NUMBERS[1])
+@pytest.mark.parametrize("class_weight", ["balanced", {"low": 0.5, "rare": 3.0}])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_weights_of_classes(client, class_weight, is_weighted):
+    one = clone(CLASSES[0]).set_params(class_weight=class_weight)
+    rng = np.random.default_rng(11)
+    x, y = data(one)
+    arrays = [x, y, rng.exponential(1.0, N_ROWS)] if is_weighted else [x, y]
+    forest = apart(one, client).fit(*parted(rng, *arrays))
+    check_same(forest, one.fit(*arrays))
+    one.class_weight = None
+    assert predicted(one, TEST_ROWS).tobytes() != predicted(forest.collect(), TEST_ROWS).tobytes()
+
+
+def test_weights_of_other_classes_are_refused(client):
+    one = clone(CLASSES[0]).set_params(class_weight={"none": 2.0})
     x, y = data(one)
     forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
-    assert forest.hyperparameters_ == one.fit(x, y).hyperparameters_
+    with pytest.raises(ValueError, match="are not in class_weight"):
+        forest.predict_proba(da.from_array(TEST_ROWS, chunks=25))
 
 
-@pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[0]], ids=["classes", "numbers"])
+def test_hyperparameters_are_those_of_one_machine(client):
+    for one in NUMBERS:
+        one = clone(one)
+        x, y = data(one)
+        forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
+        assert forest.hyperparameters_ == one.fit(x, y).hyperparameters_
+
+
+@pytest.mark.parametrize("hyperparameters", ["loo", "ml"])
+def test_hyperparameters_of_more_rows_than_a_rule_looks_at(client, hyperparameters):
+    rng, n = np.random.default_rng(12), _core.RULE_ROWS + 1500
+    x = rng.integers(0, 900, (n, N_FEATURES)) / 1000  # many rows coincide
+    y, weights = x[:, 0] + rng.normal(0, 0.2, n), rng.integers(1, 4, n).astype(float)
+    one = boscage.MondrianForestRegressor(
+        2,
+        random_state=10,
+        feature_weights=None,
+        posterior="exact",
+        hyperparameters=hyperparameters,
+        min_samples_split=100,
+    )
+    forest = apart(one, client).fit(*parted(rng, x, y, weights))
+    check_same(forest, one.fit(x, y, weights))
+    assert forest.hyperparameters_ == one.hyperparameters_
+
+
+@pytest.mark.parametrize(
+    "one", [CLASSES[0], NUMBERS[0], NUMBERS[2]], ids=["classes", "numbers", "rule"]
+)
 def test_a_share_that_moves_is_the_same_share(client, one):
     x, y = data(one, np.float32)
     forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
@@ -319,12 +363,7 @@ def test_large_cells_go_first_to_whoever_has_least():
 @pytest.mark.parametrize(
     ("one", "params", "message"),
     [
-        (
-            CLASSES[0],
-            {"class_weight": "balanced"},
-            "class_weight='balanced': multiply .*; set class_weight=None",
-        ),
-        (NUMBERS[0], {"hyperparameters": "loo"}, "hyperparameters='loo': give a dictionary"),
+        (CLASSES[0], {"posterior": "joint"}, "posterior='joint': .*; set posterior='kneser-ney'"),
         (NUMBERS[0], {"posterior": "joint"}, "posterior='joint': .*; set posterior='exact'"),
     ],
 )

@@ -40,6 +40,31 @@ NUMBERS = [
         predictive="realised",
         min_samples_split=5,
     ),
+    boscage.MondrianForestRegressor(
+        4, random_state=6, feature_weights=None, posterior="exact", noise="local"
+    ),
+    boscage.MondrianForestRegressor(
+        5, random_state=7, feature_weights=None, posterior="exact", hyperparameters="ml"
+    ),
+    boscage.MondrianForestRegressor(
+        2,
+        random_state=8,
+        feature_weights=None,
+        posterior="exact",
+        noise="global",
+        hyperparameters="heuristic",
+        prior_scale=1.5,
+        lifetime=3.0,
+    ),
+    boscage.MondrianForestRegressor(
+        35,
+        random_state=9,
+        feature_weights=None,
+        posterior="exact",
+        noise_variance=0.1,
+        predictive="realised",
+        min_samples_split=8,
+    ),
 ]
 
 

@@ -64,15 +64,9 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
     def _weighted(self, proba: FloatArray) -> FloatArray:
         """Probabilities as `class_weight` changes them."""
-        value = self.class_weight
-        if value is None:
-            return proba
-        class_weights.check_class_weight(value)
-        if isinstance(value, str):
-            weights = class_weights.balancing(self._class_counts())
-        else:
-            weights = class_weights.given(value, self.classes_)
-        return class_weights.reweighted(proba, weights)
+        own = (self.class_weight, self.classes_, self._class_counts)
+        weights = class_weights.weights_of(*own)
+        return proba if weights is None else class_weights.reweighted(proba, weights)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Predict the natural logarithm of the probability of each class.

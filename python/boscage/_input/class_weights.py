@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -33,13 +33,25 @@ def check_class_weight(class_weight: Any) -> None:
             )
 
 
-def balancing(counts: AnyArray) -> FloatArray:
+def weights_of(
+    class_weight: Any, classes: AnyArray, counts: Callable[[], AnyArray]
+) -> FloatArray | None:
+    """The weight of each class, given what finds their numbers of training rows; None for none."""
+    check_class_weight(class_weight)
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):
+        return _balancing(counts())
+    return _given(class_weight, classes)
+
+
+def _balancing(counts: AnyArray) -> FloatArray:
     """Weights that bring all classes to the same number of rows; one row stands for none."""
     weights: FloatArray = 1.0 / np.where(counts > 0, counts, 1.0)
     return weights
 
 
-def given(class_weight: Mapping[Label, float], classes: AnyArray) -> FloatArray:
+def _given(class_weight: Mapping[Label, float], classes: AnyArray) -> FloatArray:
     """The weight of each class; 1 where none is given."""
     weights: FloatArray = compute_class_weight(dict(class_weight), classes=classes, y=classes)
     if not weights.any():

@@ -24,7 +24,7 @@ from boscage._types import AnyArray
 from boscage.dask import _shares
 from boscage.dask._cells import changes
 from boscage.dask._cells.forest import CellForest, refuse
-from boscage.dask._cells.tasks import CellShare
+from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import (
     Fitted,
     open_cluster,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 import boscage.mondrian
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
-from boscage.dask._cells.tasks import ClassifierCellShare
+from boscage.dask._cells.classifier_share import ClassifierCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import ClassifierShare
 from boscage.mondrian._discount import DISCOUNTS
@@ -35,8 +35,7 @@ class MondrianForestClassifier(DaskForest):
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
-        all pairs of a row and a tree. This needs ``posterior="kneser-ney"`` and
-        ``class_weight=None``.
+        all pairs of a row and a tree. This needs ``posterior="kneser-ney"``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 

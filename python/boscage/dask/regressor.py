@@ -10,13 +10,10 @@ import dask.array as da
 import boscage.mondrian
 from boscage.dask._base import DaskForest
 from boscage.dask._cells.forest import CellForest
-from boscage.dask._cells.tasks import RegressorCellShare
+from boscage.dask._cells.regressor_share import HYPERPARAMETERS, RegressorCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._forest.base import Given
-
-_NAMES = ("mu", "gamma1", "gamma2", "noise_variance", "delay", "coarse_variance", "coarse_rate")
-"""The hyperparameters, in the order in which a share returns them."""
 
 
 class MondrianForestRegressor(DaskForest):
@@ -40,8 +37,7 @@ class MondrianForestRegressor(DaskForest):
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of
-        all pairs of a row and a tree. This needs ``posterior="exact"`` and `hyperparameters` that
-        are given.
+        all pairs of a row and a tree. This needs ``posterior="exact"``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -158,4 +154,4 @@ class MondrianForestRegressor(DaskForest):
         if fitted.common is None:
             own: dict[str, float] = self._ask_share(RegressorShare.hyperparameters)
             return own
-        return dict(zip(_NAMES, fitted.common.result()[: len(_NAMES)], strict=True))
+        return dict(zip(HYPERPARAMETERS, fitted.common.result(), strict=False))

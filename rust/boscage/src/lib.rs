@@ -45,8 +45,9 @@ pub use mondrian::{
     Component, Copies, Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier,
     FrozenForest, FrozenRegressor, HyperparameterRule, Hyperparameters, JointKernel,
     MAX_CLASSIFICATION_LIMIT_ROWS, MAX_KNOTS, MAX_LEVEL, MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier,
-    MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, Rates,
+    MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, RULE_ROWS, Rates,
     RegressionSettings, RegressorCells, RegressorFreezer, RowExtent, Substitute, SubstituteTerm, TargetKind,
-    Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
+    TargetMoments, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents, first_of_keys,
+    keys_of_contents,
 };
 pub use random::Stream;

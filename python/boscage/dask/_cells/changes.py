@@ -27,10 +27,11 @@ from boscage.dask._cells.categories import (
     unplaced,
     with_columns,
 )
+from boscage.dask._cells.classifier_share import ClassifierCellShare
 from boscage.dask._cells.forest import CellForest, Recipe, chooses_discount, grow_forest
 from boscage.dask._cells.rows import Arrived, Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
-from boscage.dask._cells.tasks import CellShare
+from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
 from boscage.mondrian._categories import Tables, check_tables
 from boscage.mondrian._forest.base import Given
@@ -236,7 +237,7 @@ def _require_new_ids(client: distributed.Client, parts: list[Any], held: list[An
 
 def _facts(client: distributed.Client, pieces: list[Any], share: type[CellShare]) -> list[Facts]:
     """Facts about pieces, of which those without rows leave the list."""
-    has_labels = share is tasks.ClassifierCellShare
+    has_labels = share is ClassifierCellShare
     told = [client.submit(rows.facts, own, has_labels, pure=False) for own in pieces]
     wait_for(told)
     every: list[Facts] = client.gather(told)

@@ -15,11 +15,20 @@ import distributed
 import numpy as np
 
 from boscage import _core
-from boscage._types import AnyArray, Ids, Label
-from boscage.dask._cells import tasks
-from boscage.dask._cells.rows import Facts, coded, joined_pieces, label_counts
+from boscage._input.class_weights import weights_of
+from boscage._types import AnyArray, FloatArray, Ids, Label
+from boscage.dask._cells import classifier_share, regressor_share, tasks
+from boscage.dask._cells.classifier_share import ClassifierCellShare
+from boscage.dask._cells.regressor_share import RegressorCellShare
+from boscage.dask._cells.rows import (
+    Facts,
+    coded,
+    joined_pieces,
+    label_counts,
+    label_weights,
+)
 from boscage.dask._cells.samples import Chooser
-from boscage.dask._cells.tasks import CellShare, Growth
+from boscage.dask._cells.shares import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
 from boscage.mondrian._discount import DISCOUNTS
@@ -59,7 +68,7 @@ class Recipe:
     @property
     def has_labels(self) -> bool:
         """Whether targets are labels."""
-        return self.share is tasks.ClassifierCellShare
+        return self.share is ClassifierCellShare
 
     def class_counts(self, facts: list[Facts]) -> dict[Label, int]:
         """The number of rows of each class, sorted by label; none of a regressor."""
@@ -118,7 +127,15 @@ class CellForest:
         routed = route(reader, self.sent, learned, self.sample, part, number, n_owners)
         tell, finish = (dask.delayed(task, pure=False) for task in (tasks.lists, tasks.finished))
         lists = [tell(share, routed, owner) for owner, share in enumerate(self.shares)]
-        return finish(self.shares[number % n_owners], routed, lists, self.link, n_outputs)
+        last = self.shares[number % n_owners]
+        return finish(last, routed, lists, self.link, n_outputs, self.class_weights())
+
+    def class_weights(self) -> FloatArray | None:
+        """The weight of each class, if `class_weight` says that they have any."""
+        if not self.recipe.has_labels:
+            return None
+        own = (self.growth.template.class_weight, self.facts["classes"])
+        return weights_of(*own, lambda: self.facts["class_counts"])
 
     def named(self, forest: Any) -> Any:
         """A forest that knows the features: number, categories, and names if they have any."""
@@ -147,11 +164,10 @@ class CellForest:
 
 
 _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
-    tasks.ClassifierCellShare: {
+    ClassifierCellShare: {
         "posterior": ("kneser-ney", "it needs all trees in one place"),
-        "class_weight": (None, "multiply the probabilities by weights instead"),
     },
-    tasks.RegressorCellShare: {
+    RegressorCellShare: {
         "posterior": ("exact", "messages go through trees that are apart for this one alone"),
     },
 }
@@ -161,12 +177,6 @@ _ONLY_OF: dict[type[CellShare], dict[str, tuple[Any, str]]] = {
 def refuse(template: Any, share: type[CellShare]) -> None:
     """Refuse by name what is not offered where cells are apart."""
     offers = "partition='cells' does not offer"
-    rule = getattr(template, "hyperparameters", None)
-    if isinstance(rule, str):
-        raise ValueError(
-            f"{offers} hyperparameters={rule!r}: give a dictionary, since rules look at whole "
-            "trees; or choose partition='trees'"
-        )
     for name, (only, why) in _ONLY_OF[share].items():
         found = getattr(template, name)
         if found is not only and found != only:
@@ -201,11 +211,13 @@ def grow_forest(
     names = list(counts) if recipe.has_labels else None
     settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
     chooser = Chooser(client, pieces, len(cluster))
-    calibrating = judging = None
+    calibrating = choosing = judging = None
     if recipe.learned.substitutes is not None:
         sample = None
     elif sample is None:
         sample = chooser.learning(facts, recipe.known, recipe.learned.seed)
+    if "hyperparameters" in settings:
+        choosing = chooser.choosing(facts, recipe.learned)
     if settings.get("calibration") is not None:
         calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
@@ -229,9 +241,10 @@ def grow_forest(
     sent = client.submit(tasks.given, plan, pure=False)
     routed = [client.submit(tasks.route, sent, own, growth, n_owners, pure=False) for own in pieces]
     pieces.clear()
-    owners, known = cluster[:n_owners], _known(recipe, names, n_rows)
+    owners, known = cluster[:n_owners], _known(recipe, names, facts)
     forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known, sample)
-    return _calibrated(_joined(forest, routed))
+    forest = _joined(forest, routed)
+    return _calibrated(forest) if recipe.has_labels else _with_messages(forest, choosing)
 
 
 def _extent(
@@ -244,7 +257,7 @@ def _extent(
     return max(levels), all(singles)
 
 
-def _known(recipe: Recipe, names: list[Label] | None, n_rows: int) -> dict[str, Any]:
+def _known(recipe: Recipe, names: list[Label] | None, facts: list[Facts]) -> dict[str, Any]:
     """What the client knows of a forest."""
     learned = recipe.learned
     n_features = len(learned.low)
@@ -252,13 +265,15 @@ def _known(recipe: Recipe, names: list[Label] | None, n_rows: int) -> dict[str, 
     if learned.tables:
         tables = (learned.tables.get(feature) for feature in range(n_features))
         categories = [None if table is None else dict(table) for table in tables]
+    weights = label_weights(facts, recipe.known)
     return {
-        "n_rows": n_rows,
+        "n_rows": sum(of.n_rows for of in facts),
         "n_features_in": n_features,
         "feature_names_in": recipe.feature_names,
         "classes": np.array(names),
+        "class_counts": np.array([float(weights.get(name, 0)) for name in names or ()]),
         "discount_": learned.settings.get("discount"),
-        "hyperparameters": tasks.hyperparameters(learned.settings),
+        "hyperparameters": {},
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
         "feature_importances_": None if learned.learned is None else learned.learned.importances,
         "categories_": categories,
@@ -280,11 +295,26 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
     grown = [forest.submit(owner, tasks.grown, held[owner]) for owner in owners]
     told = [forest.submit(owner, tasks.summaries, grown[owner]) for owner in owners]
     shares = [forest.submit(owner, tasks.joined, grown[owner], told) for owner in owners]
-    if forest.growth.settings.get("noise") == "local":
-        sizes = [forest.submit(owner, tasks.sizes, shares[owner]) for owner in owners]
-        shares = [forest.submit(owner, tasks.with_noise, shares[owner], sizes) for owner in owners]
     wait_for(shares)
     return replace(forest, shares=tuple(shares))
+
+
+def _with_messages(forest: CellForest, sample: Any) -> CellForest:
+    """The regressor with what its rule chooses from a sample of rows, and what follows from it."""
+    shares, owners = [*forest.shares], range(len(forest.shares))
+    given = (shares[0], forest.recipe.learned, sample)
+    chosen = forest.submit(0, regressor_share.chosen, *given)
+
+    def each(task: Any, *args: Any) -> list[Any]:
+        return [forest.submit(owner, task, shares[owner], *args) for owner in owners]
+
+    told = each(regressor_share.messages, chosen)
+    shares = each(regressor_share.with_messages, chosen, told)
+    if forest.growth.settings["noise"] == "local":
+        shares = each(regressor_share.with_noise, each(regressor_share.sizes))
+    wait_for(shares)
+    values = dict(zip(regressor_share.HYPERPARAMETERS, chosen.result(), strict=False))
+    return replace(forest, shares=tuple(shares), facts=forest.facts | {"hyperparameters": values})
 
 
 def _calibrated(forest: CellForest) -> CellForest:
@@ -301,14 +331,17 @@ def _calibrated(forest: CellForest) -> CellForest:
 def _votes(forest: CellForest, arrivals: Any, discounts: list[float] | None) -> list[Any]:
     """What all owners say of left-out rows, as futures."""
     asked, own = enumerate(forest.shares), (arrivals, discounts)
-    return [forest.submit(number, tasks.left_out_votes, share, *own) for number, share in asked]
+    return [
+        forest.submit(number, classifier_share.left_out_votes, share, *own)
+        for number, share in asked
+    ]
 
 
 def _links(forest: CellForest, discounts: list[float] | None) -> Any:
     """What calibrates by discount, as a future."""
     left_out = forest.growth.left_out
     votes = [] if left_out is None else _votes(forest, left_out.arrivals, discounts)
-    return forest.submit(0, tasks.links, forest.shares[0], discounts, votes)
+    return forest.submit(0, classifier_share.links, forest.shares[0], discounts, votes)
 
 
 def _with_discount(forest: CellForest, judging: Ids) -> CellForest:
@@ -319,12 +352,14 @@ def _with_discount(forest: CellForest, judging: Ids) -> CellForest:
         some = judging[start : start + _JUDGED_AT_A_TIME]
         votes = _votes(forest, some, discounts)
         of_some = (some, discounts, links, votes)
-        proba.append(forest.submit(0, tasks.judged, forest.shares[0], *of_some))
+        proba.append(forest.submit(0, classifier_share.judged, forest.shares[0], *of_some))
         # Votes are as long as what many predictions add, and are not needed any more.
         wait_for(proba[-1:])
-    chosen = forest.submit(0, tasks.chosen_discount, forest.shares[0], proba).result()
+    chosen = forest.submit(0, classifier_share.chosen_discount, forest.shares[0], proba).result()
     asked = enumerate(forest.shares)
-    shares = [forest.submit(number, tasks.with_discount, own, chosen) for number, own in asked]
+    shares = [
+        forest.submit(number, classifier_share.with_discount, own, chosen) for number, own in asked
+    ]
     wait_for(shares)
     learned = forest.recipe.learned
     learned = replace(learned, settings=learned.settings | {"discount": chosen})

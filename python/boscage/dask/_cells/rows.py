@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,6 +76,8 @@ class Facts:
     """The sorted labels; none of a regressor's."""
     n_rows_of: AnyArray
     """The number of rows of each label."""
+    weights_of: list[Fraction]
+    """The sum of the weights of these rows, exactly."""
     low: FloatArray
     """The least value of each feature; infinity if there is none."""
     high: FloatArray
@@ -88,12 +91,20 @@ class Facts:
 
 def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]:
     """The number of rows of each label that rows have; labels take the type of those known."""
-    counts: dict[Any, int] = {}
-    for of in facts:
-        labels = conform(of.labels, known, "y")
-        for label, n_rows in zip(labels, of.n_rows_of.tolist(), strict=True):
-            counts[label] = counts.get(label, 0) + n_rows
-    return counts
+    return _sums([(of.labels, of.n_rows_of.tolist()) for of in facts], known)
+
+
+def label_weights(facts: Sequence[Facts], known: list[Label]) -> dict[Label, Fraction]:
+    """The same with weights of rows."""
+    return _sums([(of.labels, of.weights_of) for of in facts], known)
+
+
+def _sums(parts: list[tuple[AnyArray, list[Any]]], known: list[Label]) -> dict[Label, Any]:
+    found: dict[Any, Any] = {}
+    for labels, numbers in parts:
+        for label, number in zip(conform(labels, known, "y"), numbers, strict=True):
+            found[label] = found.get(label, 0) + number
+    return found
 
 
 def sorted_labels(facts: Sequence[Facts], known: list[Label]) -> Labels:
@@ -156,7 +167,11 @@ def numbered(found: tuple[Piece, Arrived], before: int, first_id: int | None, ol
 def facts(own: Piece, has_labels: bool) -> Facts:
     """Facts about the rows of a piece."""
     n_rows = len(own.rows)
-    labels, n_rows_of = np.unique(own.target[: n_rows * has_labels], return_counts=True)
+    labels, codes = np.unique(own.target[: n_rows * has_labels], return_inverse=True)
+    n_rows_of = np.bincount(codes, minlength=len(labels))
+    weights_of = [Fraction(n) for n in n_rows_of.tolist()]
+    if own.weights is not None:
+        weights_of = [_exact_sum(own.weights[codes == code]) for code in range(len(labels))]
     lower = upper = own.rows
     if lacks_values := has_missing(own.rows):
         missing = np.isnan(own.rows)
@@ -165,6 +180,7 @@ def facts(own: Piece, has_labels: bool) -> Facts:
         n_rows,
         labels,
         n_rows_of,
+        weights_of,
         lower.min(axis=0, initial=np.inf).astype(float),
         upper.max(axis=0, initial=-np.inf).astype(float),
         int(own.numbers.max()) if n_rows else 0,
@@ -172,6 +188,12 @@ def facts(own: Piece, has_labels: bool) -> Facts:
         lacks_values,
         (int(own.arrivals.min()), int(own.arrivals.max())) if n_rows else (0, 0),
     )
+
+
+def _exact_sum(weights: FloatArray) -> Fraction:
+    values, n_rows = np.unique(weights, return_counts=True)
+    pairs = zip(values.tolist(), n_rows.tolist(), strict=True)
+    return sum((Fraction(value) * n for value, n in pairs), Fraction(0))
 
 
 def ends(facts: Sequence[Facts]) -> FloatArray:

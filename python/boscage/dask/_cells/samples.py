@@ -19,6 +19,7 @@ from boscage._types import Ids, Label
 from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, sorted_labels
 from boscage.mondrian._discount import judging_arrivals
+from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
@@ -40,8 +41,12 @@ class Chooser:
         """
         labels = sorted_labels(facts, known)
         places, found = self._first(labels, learning_order(seed), LEARNING_ROWS, filler)
-        n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
-        return self.client.submit(_sample, places, found, n_rows, is_weighted, pure=False)
+        return self._sample(facts, places, found)
+
+    def choosing(self, facts: list[Facts], learned: GrowthPlan) -> Any:
+        """The `Sample` that chooses hyperparameters, as a future."""
+        places, found = self._first(None, learned.seed, _core.RULE_ROWS, None)
+        return self._sample(facts, places, found)
 
     def calibrating(self, labels: Labels, seed: int) -> LeftOut:
         """The rows that calibrate, in the order of a forest's seed."""
@@ -67,6 +72,10 @@ class Chooser:
         asked = [self.client.submit(rows.arrivals, own, pure=False) for own in self.pieces]
         judging: Ids = np.sort(np.concatenate(self.client.gather(asked)))[chosen]
         return judging
+
+    def _sample(self, facts: list[Facts], places: Any, found: list[Any]) -> Any:
+        n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
+        return self.client.submit(_sample, places, found, n_rows, is_weighted, pure=False)
 
     def _first(
         self, labels: Labels, order: int, n: int, filler: Filler | None

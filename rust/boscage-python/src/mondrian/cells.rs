@@ -1,8 +1,7 @@
 //! What one owner of cells holds of a forest whose rows are shared out by cell.
 
 use boscage::{
-    Batch, CalibrationLink, ClassPosterior, ClassificationSettings, CoarsePrior, Copies, Hyperparameters,
-    JointKernel, Posterior, RegressionSettings,
+    Batch, CalibrationLink, ClassPosterior, ClassificationSettings, Copies, JointKernel, TargetMoments,
 };
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -13,7 +12,8 @@ use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
 use crate::mondrian::cell_plan::CellPlan;
-use crate::settings::{calibration, noise};
+use crate::mondrian::regressor::MondrianRegressor;
+use crate::settings::calibration;
 
 /// The methods of what an owner of cells holds, whatever the posterior; `lists` is the crate's method that gives an
 /// owner's lists about rows.
@@ -46,15 +46,9 @@ macro_rules! cell_methods {
             }
 
             /// Makes the tops of all trees, given the summaries of all owners.
-            #[pyo3(signature = (summaries, *, n_threads=1))]
-            fn join(
-                &mut self,
-                py: Python<'_>,
-                summaries: Vec<PyReadonlyArray1<'_, u64>>,
-                n_threads: usize,
-            ) -> PyResult<()> {
+            fn join(&mut self, py: Python<'_>, summaries: Vec<PyReadonlyArray1<'_, u64>>) -> PyResult<()> {
                 let words = words("summaries", &summaries)?;
-                gate::run(py, n_threads, None, |run| self.share.join(&words, run))
+                gate::brief(py, || self.share.join(&words))
             }
 
             /// The hashes of this owner's subtrees, one after the other, and those of the rows of its cells of the
@@ -264,37 +258,60 @@ pub(crate) struct RegressorCells {
 impl RegressorCells {
     /// The rows that the plan sends to an owner.
     #[new]
-    #[pyo3(signature = (plan, owner, X, y, *, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, noise="global", sample_weight=None))]
+    #[pyo3(signature = (plan, owner, model, X, y, *, sample_weight=None))]
     fn new(
         py: Python<'_>,
         plan: &CellPlan,
         owner: u32,
+        model: &MondrianRegressor,
         X: Matrix<'_>,
         y: PyReadonlyArray1<'_, f64>,
-        mu: f64,
-        gamma1: f64,
-        gamma2: f64,
-        noise_variance: f64,
-        delay: f64,
-        coarse_variance: f64,
-        coarse_rate: f64,
-        noise: &str,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
         let (rows, targets) = (X.rows_with_missing()?, slice("y", &y)?);
         let weights = optional("sample_weight", sample_weight.as_ref())?;
-        let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
-        let regression = RegressionSettings {
-            posterior: Posterior::Exact,
-            noise: self::noise(noise)?,
-            hyperparameters: Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse }),
-            ..RegressionSettings::default()
-        };
+        let regression = model.regression().clone();
         let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };
             boscage::RegressorCells::new(plan.plan().clone(), owner, regression, batch, targets)
         })?;
         Ok(Self { share })
+    }
+
+    /// Of the targets of all owners: as how many rows they count, mean, and sum of squared deviations.
+    fn target_moments(&self) -> PyResult<(f64, f64, f64)> {
+        let TargetMoments { weight, mean, squares } = self.share.target_moments().map_err(to_python)?;
+        Ok((weight, mean, squares))
+    }
+
+    /// What a rule would have chosen where hyperparameters are given.
+    fn given(&self) -> PyResult<Vec<f64>> {
+        self.share.given().map_err(to_python)
+    }
+
+    /// What other owners need of this one's messages, given what was chosen.
+    #[pyo3(signature = (chosen, *, n_threads=1))]
+    fn messages<'py>(
+        &self,
+        py: Python<'py>,
+        chosen: Vec<f64>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let work = |run: &boscage::Run<'_>| self.share.messages(&chosen, run);
+        Ok(vector(py, gate::run(py, n_threads, None, work)?))
+    }
+
+    /// Passes all messages, given what was chosen and the messages of all owners.
+    #[pyo3(signature = (chosen, messages, *, n_threads=1))]
+    fn set_messages(
+        &mut self,
+        py: Python<'_>,
+        chosen: Vec<f64>,
+        messages: Vec<PyReadonlyArray1<'_, u64>>,
+        n_threads: usize,
+    ) -> PyResult<()> {
+        let words = words("messages", &messages)?;
+        gate::run(py, n_threads, None, |run| self.share.set_messages(&chosen, &words, run))
     }
 
     /// What other owners need of this one's errors for local noise.
@@ -303,16 +320,17 @@ impl RegressorCells {
         Ok(vector(py, gate::run(py, n_threads, None, |run| self.share.sizes(run))?))
     }
 
-    /// Estimates local noise, given the sizes of all owners.
-    #[pyo3(signature = (sizes, *, n_threads=1))]
+    /// Estimates local noise, given what was chosen and the sizes of all owners.
+    #[pyo3(signature = (chosen, sizes, *, n_threads=1))]
     fn set_sizes(
         &mut self,
         py: Python<'_>,
+        chosen: Vec<f64>,
         sizes: Vec<PyReadonlyArray1<'_, u64>>,
         n_threads: usize,
     ) -> PyResult<()> {
         let words = words("sizes", &sizes)?;
-        gate::run(py, n_threads, None, |run| self.share.set_sizes(&words, run))
+        gate::run(py, n_threads, None, |run| self.share.set_sizes(&chosen, &words, run))
     }
 
     /// Means and variances, given the components of all owners.

@@ -1,7 +1,8 @@
 //! The Mondrian forest regressor as a Python class.
 
 use boscage::{
-    Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run, Trend,
+    Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run, TargetMoments,
+    Trend,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -34,6 +35,11 @@ pub(crate) struct MondrianRegressor {
 impl MondrianRegressor {
     fn model(&self) -> PyResult<&boscage::MondrianRegressor> {
         self.model.as_ref().ok_or_else(|| PyRuntimeError::new_err("call fit first"))
+    }
+
+    /// The settings of the posterior.
+    pub(crate) fn regression(&self) -> &RegressionSettings {
+        &self.regression
     }
 
     fn model_mut(&mut self) -> PyResult<&mut boscage::MondrianRegressor> {
@@ -283,11 +289,21 @@ impl MondrianRegressor {
         self.regression.n_trees_to_choose(self.settings.n_estimators)
     }
 
-    /// What all trees are to know, as numbers, of which the first seven are the hyperparameters.
-    #[pyo3(signature = (*, n_threads=1))]
-    fn choose(&self, py: Python<'_>, n_threads: usize) -> PyResult<Vec<f64>> {
+    /// What all trees are to know, as numbers, of which the first seven are the hyperparameters. Where this is a forest of the
+    /// first rows of a larger one, `moments` is what [`RegressorCells::target_moments`] says of all targets.
+    #[pyo3(signature = (moments=None, *, n_threads=1))]
+    fn choose(
+        &self,
+        py: Python<'_>,
+        moments: Option<(f64, f64, f64)>,
+        n_threads: usize,
+    ) -> PyResult<Vec<f64>> {
         let model = self.model()?;
-        gate::run(py, n_threads, None, |run| model.choose(run))
+        let all = moments.map(|(weight, mean, squares)| TargetMoments { weight, mean, squares });
+        gate::run(py, n_threads, None, |run| match all {
+            Some(all) => model.choose_for(all, run),
+            None => model.choose(run),
+        })
     }
 
     /// Tells a share what was chosen.

@@ -10,9 +10,10 @@
 //!    its rows stay together. Small nodes are not cut either.
 //! 2. The plan sends each row to the owners of its cells. Each owner grows the subtrees of its cells
 //!    ([`CellShare`](share::CellShare)).
-//! 3. Owners exchange summaries of their subtrees' roots (`summary`): numbers of rows, boxes, and what a posterior says at
-//!    the root (`statistics`). From these each owner makes the tops of all trees, with stubs in place of other
-//!    owners' subtrees. So the owner of a test row's cell has the row's whole path.
+//! 3. Owners exchange summaries of their subtrees' roots (`summary`): numbers of rows, boxes and statistics. From these each
+//!    owner makes the tops of all trees, with stubs in place of other owners' subtrees. So the owner of a test row's cell has
+//!    the row's whole path.
+//! 4. What else a posterior knows of the roots is exchanged in the same way (`regression::cells`, for one).
 //!
 //! The forest does not depend on which cells are chosen, as long as no node above them is paused.
 

@@ -1,10 +1,12 @@
 //! What one owner of cells holds: the subtrees of these cells, and stubs in place of all others.
 
+use std::collections::HashMap;
+
 use crate::control::Run;
 use crate::data::{RowId, Rows, Scalar, Table, transpose};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::{CellPlan, RowExtent};
-use crate::mondrian::cells::statistics::{CellPosterior, CellStatistics, N_TOLD};
+use crate::mondrian::cells::statistics::{CellPosterior, CellStatistics};
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::cells::top::Below;
 use crate::mondrian::forest::digest::{Hash, digest_of_rows, hash_subtrees};
@@ -87,11 +89,7 @@ impl<P: CellPosterior> CellShare<P> {
             with_storage!(storage, storage => {
                 let table = Table::new(&storage.values, self.plan.domain.n_features());
                 for (tree, roots) in storage.trees.iter().zip(&self.roots) {
-                    let told = self.model.posterior.tell(tree, roots, self.plan.settings.lifetime);
-                    for (&root, told) in roots.iter().zip(told) {
-                        summarise(tree, root, table, &mut words);
-                        words.extend(told.map(f64::to_bits));
-                    }
+                    roots.iter().for_each(|&root| summarise(tree, root, table, &mut words));
                 }
             });
         });
@@ -113,9 +111,8 @@ impl<P: CellPosterior> CellShare<P> {
     /// Makes the tops of all trees, given the [`summaries`](Self::summaries) of all owners.
     ///
     /// # Errors
-    /// Words that are no summaries of the plan's cells, or a share whose trees are joined: nothing has changed. An interrupt: the
-    /// share is then unusable.
-    pub fn join(&mut self, summaries: &[&[u64]], run: &Run<'_>) -> Result<()> {
+    /// Words that are no summaries of the plan's cells, or a share whose trees are joined: nothing has changed.
+    pub fn join(&mut self, summaries: &[&[u64]]) -> Result<()> {
         self.check_stage(Stage::Apart)?;
         let Self { plan, owner, model, roots, .. } = self;
         self.cells = with_storage!(model.forest.storage.get_mut(), storage => {
@@ -123,9 +120,9 @@ impl<P: CellPosterior> CellShare<P> {
             let Storage { values, trees, .. } = storage;
             let table = Table::new(values, plan.domain.n_features());
             let each = trees.iter_mut().zip(roots).enumerate();
-            let told = each.map(|(i, (tree, roots))| {
+            let joined = each.map(|(i, (tree, roots))| {
                 let owners = &plan.owners[plan.first[i]..plan.first[i + 1]];
-                let (cells, told) = cells_of_tree(tree, (owners, *owner), roots, &mut others);
+                let cells = cells_of_tree(tree, (owners, *owner), roots, &mut others);
                 let root = plan.tops[i].fold(&cells, |cut, below| match below {
                     Below::Both(sides) => tree.split_apart(cut, sides, table),
                     Below::One(root, right) => {
@@ -134,11 +131,9 @@ impl<P: CellPosterior> CellShare<P> {
                     }
                 });
                 tree.arena.set(NodeLink::Root, Some(root));
-                (cells, told)
+                cells
             });
-            let (cells, told): (_, Vec<_>) = told.unzip();
-            model.posterior.hear(trees, plan.settings.lifetime, &told, run)?;
-            cells
+            joined.collect()
         });
         self.stage = Stage::Joined;
         Ok(())
@@ -272,6 +267,34 @@ impl<P: CellPosterior> CellShare<P> {
         Ok(parts.concat())
     }
 
+    /// By tree, what others tell of the subtrees that stubs stand for, given the words of all owners about their cells and what
+    /// reads a cell's.
+    ///
+    /// # Errors
+    /// Those of `read`; words about other cells.
+    pub(crate) fn read_of_stubs<T>(
+        &self,
+        words: &[&[u64]],
+        read: impl Fn(&mut Words<'_>) -> Result<T>,
+    ) -> Result<Vec<HashMap<NodeId, T>>> {
+        let mut words: Vec<Words<'_>> = words.iter().map(|&words| Words::new(words)).collect();
+        let mut owners = self.plan.owners.iter();
+        let mut of_tree = |cells: &Vec<NodeId>| {
+            let mut told = HashMap::new();
+            for (&cell, &owner) in cells.iter().zip(owners.by_ref()) {
+                let words = words.get_mut(owner as usize).ok_or_else(|| wrong("too few owners"))?;
+                let of_cell = read(words)?;
+                if owner != self.owner {
+                    told.insert(cell, of_cell);
+                }
+            }
+            Ok(told)
+        };
+        let told = self.cells.iter().map(&mut of_tree).collect::<Result<_>>()?;
+        words.iter().try_for_each(Words::end)?;
+        Ok(told)
+    }
+
     /// # Errors
     /// A share that is not so far, or farther.
     pub(crate) fn check_stage(&self, needed: Stage) -> Result<()> {
@@ -392,7 +415,6 @@ struct Summary<S, R> {
     low: Vec<S>,
     high: Vec<S>,
     statistics: R,
-    told: [f64; N_TOLD],
 }
 
 /// The summaries of the cells of all owners but one, in order.
@@ -408,26 +430,23 @@ fn read_summaries<S: Scalar, P: CellStatistics>(
         let words = words.get_mut(of_cell as usize).ok_or_else(|| wrong("too few owners"))?;
         let (n_rows, is_paused) = (words.next()? as usize, words.next()? != 0);
         let (low, high) = (words.values(n_features)?, words.values(n_features)?);
-        let (statistics, mut told) = (P::read(words)?, [0.0; N_TOLD]);
-        for number in &mut told {
-            *number = words.number()?;
-        }
+        let statistics = P::read(words)?;
         if of_cell != owner {
-            others.push(Summary { n_rows, is_paused, low, high, statistics, told });
+            others.push(Summary { n_rows, is_paused, low, high, statistics });
         }
     }
     words.iter().try_for_each(Words::end)?;
     Ok(others)
 }
 
-/// The roots of the subtrees of all cells of a tree, and what is told of those that are elsewhere, for which stubs are made.
+/// The roots of the subtrees of all cells of a tree; stubs are made for those that are elsewhere.
 fn cells_of_tree<S: Scalar, P: CellStatistics>(
     tree: &mut Tree<S, P>,
     (owners, owner): (&[u32], u32),
     roots: &[NodeId],
     others: &mut impl Iterator<Item = Summary<S, P::Root>>,
-) -> (Vec<NodeId>, Vec<(NodeId, [f64; N_TOLD])>) {
-    let (mut own, mut told) = (roots.iter(), Vec::new());
+) -> Vec<NodeId> {
+    let mut own = roots.iter();
     let mut cell = |of_cell| {
         if of_cell == owner {
             return *own.next().expect("there is a root for each own cell");
@@ -435,11 +454,9 @@ fn cells_of_tree<S: Scalar, P: CellStatistics>(
         let other = others.next().expect("there is a summary for each other cell");
         let stub = tree.add_stub(other.n_rows, other.is_paused, &other.low, &other.high);
         tree.statistics.set_stub(stub, other.statistics);
-        told.push((stub, other.told));
         stub
     };
-    let cells = owners.iter().map(|&of_cell| cell(of_cell)).collect();
-    (cells, told)
+    owners.iter().map(|&of_cell| cell(of_cell)).collect()
 }
 
 /// # Errors

@@ -14,10 +14,11 @@ use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::rows_by_contents::Copies;
 use crate::mondrian::forest::settings::MondrianSettings;
-use crate::mondrian::regression::cell_components::RegressorCells;
+use crate::mondrian::regression::cells::RegressorCells;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hyperparameters::choice::TargetMoments;
 use crate::mondrian::regression::regressor::MondrianRegressor;
-use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
 
 /// A plan whose cells have owners by chance.
@@ -58,7 +59,7 @@ fn join<P: CellPosterior>(shares: &mut [CellShare<P>]) {
     let summaries: Vec<Vec<u64>> = shares.iter().map(CellShare::summaries).collect();
     let summaries: Vec<&[u64]> = summaries.iter().map(|words| &words[..]).collect();
     for share in shares {
-        share.join(&summaries, &Run::default()).unwrap();
+        share.join(&summaries).unwrap();
     }
 }
 
@@ -216,6 +217,19 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
+const RULES: [HyperparameterRule; 3] =
+    [HyperparameterRule::Heuristic, HyperparameterRule::MarginalLikelihood, HyperparameterRule::LeaveOneOut];
+
+/// What is chosen for a forest by its first trees alone.
+fn chosen(one: &MondrianRegressor, data: &Data, all: TargetMoments) -> Vec<f64> {
+    let (settings, run) = (one.settings().clone(), Run::default());
+    let regression = one.regression_settings().clone();
+    let share = Some(0..regression.n_trees_to_choose(settings.n_estimators));
+    let trees = MondrianSettings { share, ..settings };
+    let first = MondrianRegressor::fit(trees, regression, domain(), data.batch(), &data.numbers(), &run);
+    first.unwrap().choose_for(all, &run).unwrap()
+}
+
 #[test]
 fn owners_of_cells_have_together_the_regressor_of_one_fit() {
     let (mut n_cells, mut n_stubs) = (0, 0);
@@ -231,8 +245,9 @@ fn owners_of_cells_have_together_the_regressor_of_one_fit() {
         let noise = [Noise::Global, Noise::Local][stream.below(2)];
         let regression = RegressionSettings {
             posterior: Posterior::Exact,
+            rule: RULES[stream.below(RULES.len())],
             noise,
-            hyperparameters: Some(hyper),
+            hyperparameters: (stream.below(2) == 0).then_some(hyper),
             ..RegressionSettings::default()
         };
         let targets = data.numbers();
@@ -261,13 +276,23 @@ fn owners_of_cells_have_together_the_regressor_of_one_fit() {
             by_owner.into_iter().enumerate().map(grow).collect::<Result<_>>().unwrap();
         join(&mut shares);
         assert_eq!(digest(&plan, &shares), one.digest(), "seed {seed}");
+        let chosen = chosen(&one, &data, shares[0].target_moments().unwrap());
+        assert_eq!(bits(&chosen), bits(&one.choose(&run).unwrap()), "seed {seed}");
+        assert!(shares[0].sizes(&run).is_err());
+        let messages: Vec<Vec<u64>> =
+            shares.iter().map(|share| share.messages(&chosen, &run).unwrap()).collect();
+        let messages: Vec<&[u64]> = messages.iter().map(|words| &words[..]).collect();
+        assert!(shares[0].set_messages(&chosen, &[&messages.concat(), &[0]], &run).is_err());
+        for share in &mut shares {
+            share.set_messages(&chosen, &messages, &run).unwrap();
+        }
         if noise == Noise::Local {
             assert!(shares[0].components(test.rows(), &run).is_err());
             let sizes: Vec<Vec<u64>> = shares.iter().map(|share| share.sizes(&run).unwrap()).collect();
             let sizes: Vec<&[u64]> = sizes.iter().map(|words| &words[..]).collect();
-            assert!(shares[0].set_sizes(&[&sizes.concat(), &[0]], &run).is_err());
+            assert!(shares[0].set_sizes(&chosen, &[&sizes.concat(), &[0]], &run).is_err());
             for share in &mut shares {
-                share.set_sizes(&sizes, &run).unwrap();
+                share.set_sizes(&chosen, &sizes, &run).unwrap();
             }
         }
         let of_test = plan.rows_by_owner(test.rows(), n_owners, &run).unwrap();
@@ -319,17 +344,17 @@ fn what_is_not_of_the_plan_is_refused() {
     };
     assert!(matches!(new(&plan, joint, &data), Err(Error::InvalidSetting { .. })));
     let mut share = new(&plan, classification(), &data).unwrap();
-    assert!(share.join(&[], &run).is_err());
+    assert!(share.join(&[]).is_err());
     assert!(share.first_rows().is_empty() && share.summaries().is_empty());
     share = grown(share).unwrap();
     assert!(share.grow(&run).is_err());
     assert!(share.votes(data.rows(), &run).is_err());
     let words = share.summaries();
     for wrong in [&words[1..], &words[..words.len() - 1], &[&words[..], &[0]].concat()] {
-        assert!(share.join(&[wrong], &run).is_err());
+        assert!(share.join(&[wrong]).is_err());
     }
-    share.join(&[&words], &run).unwrap();
-    assert!(share.join(&[&words], &run).is_err());
+    share.join(&[&words]).unwrap();
+    assert!(share.join(&[&words]).is_err());
     assert_eq!(share.summaries(), words);
     let votes = share.votes(data.rows(), &run).unwrap();
     let link = CalibrationLink::NONE;

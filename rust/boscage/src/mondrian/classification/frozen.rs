@@ -1,7 +1,7 @@
 //! Classifiers without rows: leaves keep numbers of rows by class.
 
 use crate::control::Run;
-use crate::data::{Label, Rows};
+use crate::data::{Label, Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::CellShare;
@@ -14,6 +14,7 @@ use crate::mondrian::forest::Batch;
 use crate::mondrian::frozen::forest::FrozenForest;
 use crate::mondrian::frozen::freezer::Freezer;
 use crate::mondrian::frozen::posterior::FrozenPosterior;
+use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// In the first word of a leaf: it holds several classes, whose number is the other bits.
@@ -55,6 +56,11 @@ impl FrozenPosterior for Classification {
             return Err(wrong("a leaf whose classes are not those of its rows, in order"));
         }
         statistics.set_leaf_counts(leaf, counts);
+        Ok(())
+    }
+
+    /// Counts are statistics of the trees.
+    fn complete<S: Scalar>(&mut self, _: &[Tree<S, ClassCounts>], _: f64, _: &Run<'_>) -> Result<()> {
         Ok(())
     }
 

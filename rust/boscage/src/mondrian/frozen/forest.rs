@@ -36,11 +36,11 @@ impl<P: FrozenPosterior> FrozenForest<P> {
         run: &Run<'_>,
     ) -> Result<Self> {
         let mut forest = Forest::without_rows(settings, domain, storage);
-        let (lifetime, told) = (forest.settings.lifetime, vec![Vec::new(); forest.settings.n_estimators]);
+        let lifetime = forest.settings.lifetime;
         with_storage!(forest.storage.get_mut(), storage => {
             storage.level = extent.level;
             storage.applied = vec![Applied::default(); storage.trees.len()];
-            posterior.hear(&storage.trees, lifetime, &told, run)?;
+            posterior.complete(&storage.trees, lifetime, run)?;
         });
         Ok(Self { model: MondrianForest { forest, posterior, annotation: String::new() }, extent })
     }

@@ -1,8 +1,11 @@
 //! What a posterior keeps of the leaves of trees without rows.
 
+use crate::control::Run;
+use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::cells::statistics::CellPosterior;
 use crate::mondrian::cells::summary::Words;
+use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 /// A posterior whose leaves can be written down.
@@ -20,6 +23,17 @@ pub(crate) trait FrozenPosterior: CellPosterior {
         leaf: NodeId,
         n_rows: u32,
         words: &mut Words<'_>,
+    ) -> Result<()>;
+
+    /// Computes what predictions need beside statistics.
+    ///
+    /// # Errors
+    /// An interrupt.
+    fn complete<S: Scalar>(
+        &mut self,
+        trees: &[Tree<S, Self::Statistics>],
+        lifetime: f64,
+        run: &Run<'_>,
     ) -> Result<()>;
 
     /// Bytes that it keeps of a tree beside statistics.

@@ -1,7 +1,9 @@
 //! Regressors without rows: leaves keep the mean and the sum of squares of their targets.
 
+use std::sync::OnceLock;
+
 use crate::control::Run;
-use crate::data::Rows;
+use crate::data::{Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::CellShare;
@@ -11,11 +13,15 @@ use crate::mondrian::forest::Batch;
 use crate::mondrian::frozen::forest::FrozenForest;
 use crate::mondrian::frozen::freezer::Freezer;
 use crate::mondrian::frozen::posterior::FrozenPosterior;
-use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, Told};
+use crate::mondrian::regression::hierarchy::belief_propagation::{
+    Hyperparameters, Messages, Told, UnitClocks,
+};
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::regressor::Regression;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
+use crate::mondrian::regression::state::ForestState;
+use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
 impl FrozenPosterior for Regression {
@@ -40,9 +46,33 @@ impl FrozenPosterior for Regression {
         Ok(())
     }
 
+    /// Messages, with given hyperparameters.
+    fn complete<S: Scalar>(
+        &mut self,
+        trees: &[Tree<S, NodeMoments>],
+        lifetime: f64,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let hyper = self.given();
+        let messages = run.map(trees.len(), |i| {
+            let tree = &trees[i];
+            let clocks = UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay);
+            Ok(Messages::upward(tree, &tree.statistics, &tree.arena.preorder(), &hyper, &clocks))
+        })?;
+        self.state = OnceLock::from(ForestState { hyper, messages, scales: None, tails: None, joint: None });
+        Ok(())
+    }
+
     /// Messages.
     fn bytes_of(&self, n_indices: usize) -> usize {
         n_indices * size_of::<Told<f64>>()
+    }
+}
+
+impl Regression {
+    /// The hyperparameters, which must be given.
+    fn given(&self) -> Hyperparameters {
+        self.settings.hyperparameters.expect("it was checked that hyperparameters are given")
     }
 }
 

@@ -12,13 +12,12 @@
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together, and `trend` gives it a linear
 //!   mean.
-//! - `share` has predictions by a forest whose trees are shared out over several workers, and
-//!   `cell_components` those by a forest whose cells are, with local noise by `cell_noise`.
+//! - `share` has predictions by a forest whose trees are shared out over several workers, and `cells` those
+//!   by a forest whose cells are.
 //! - `frozen` has regressors without rows.
 //! - `uncertainty` divides a predictive variance by its source, and `contributions` a mean by feature.
 
-pub(crate) mod cell_components;
-mod cell_noise;
+pub(crate) mod cells;
 mod contributions;
 pub(crate) mod frozen;
 pub(crate) mod hierarchy;

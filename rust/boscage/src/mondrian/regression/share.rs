@@ -15,6 +15,7 @@ use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hyperparameters::choice::{self, TargetMoments};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Chosen;
 use crate::mondrian::regression::hyperparameters::trial::TREES;
 use crate::mondrian::regression::moments::NodeMoments;
@@ -22,7 +23,7 @@ use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::predictive::{ForestPosterior, Paths, Running, TwoMoments};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{HyperparameterRule, Posterior, RegressionSettings};
-use crate::mondrian::regression::state::{ForestState, choose_hyperparameters};
+use crate::mondrian::regression::state::ForestState;
 use crate::mondrian::tree::Tree;
 
 /// Rows that are taken through all trees of a share at a time.
@@ -52,22 +53,39 @@ impl MondrianRegressor {
     /// # Errors
     /// A share that lacks trees which choose; an interrupt.
     pub fn choose(&self, run: &Run<'_>) -> Result<Vec<f64>> {
-        let trees = self.settings().trees();
-        let n_needed = self.posterior.settings.n_trees_to_choose(self.settings().n_estimators);
-        if trees.start > 0 || trees.end < n_needed {
-            let (expected, found) = ("one with the trees that choose hyperparameters", format!("{trees:?}"));
-            return Err(Error::InvalidSetting { name: "share", expected, found });
-        }
+        self.check_chooses()?;
         let settings = &self.posterior.settings;
         let chosen = with_storage!(self.forest.flushed(run)?, storage => {
-            choose_hyperparameters(settings, &self.forest, storage, run)
+            choice::choose(settings, &self.forest, storage, run)
         })?;
-        let Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse } = chosen.hyper;
-        let mut numbers =
-            vec![mu, gamma1, gamma2, noise_variance, delay, coarse.variance, coarse.rate, chosen.prior];
-        let of_tails = |NoiseTails { factors, offsets, shares }| [factors, offsets, shares];
-        numbers.extend(chosen.tails.into_iter().flat_map(of_tails).flatten());
-        Ok(numbers)
+        Ok(chosen.numbers())
+    }
+
+    /// What [`choose`](Self::choose) says of a larger forest with these settings, given the moments of all its targets. This one
+    /// has the first [`RULE_ROWS`](crate::RULE_ROWS) of its rows, or all, as [`first_by_contents`](crate::first_by_contents) orders
+    /// them by the forest's seed.
+    ///
+    /// # Errors
+    /// As `choose`.
+    pub fn choose_for(&self, all: TargetMoments, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.check_chooses()?;
+        let settings = &self.posterior.settings;
+        let chosen = with_storage!(self.forest.flushed(run)?, storage => {
+            choice::choose_from(all, settings, &self.forest, storage, run)
+        })?;
+        Ok(chosen.numbers())
+    }
+
+    /// # Errors
+    /// A share that lacks trees which choose.
+    fn check_chooses(&self) -> Result<()> {
+        let trees = self.settings().trees();
+        let n_needed = self.posterior.settings.n_trees_to_choose(self.settings().n_estimators);
+        if trees.start == 0 && trees.end >= n_needed {
+            return Ok(());
+        }
+        let (expected, found) = ("one with the trees that choose hyperparameters", format!("{trees:?}"));
+        Err(Error::InvalidSetting { name: "share", expected, found })
     }
 
     /// Tells these trees what the first share has chosen, and passes their messages.
@@ -78,7 +96,7 @@ impl MondrianRegressor {
         if self.posterior.settings.posterior == Posterior::Joint {
             self.forest.settings.check_whole()?;
         }
-        let chosen = chosen_of(chosen)?;
+        let chosen = Chosen::of_numbers(chosen)?;
         if self.posterior.state.get().is_some() {
             return Ok(());
         }
@@ -130,25 +148,39 @@ impl MondrianRegressor {
     }
 }
 
-fn chosen_of(numbers: &[f64]) -> Result<Chosen> {
-    let (&[mu, gamma1, gamma2, noise_variance, delay, variance, rate, prior], tails) =
-        numbers.split_first_chunk().ok_or(Error::Length {
-            what: "chosen",
-            found: numbers.len(),
-            expected: 8,
-            why: "as `choose` returns",
-        })?;
-    let tails = match *tails {
-        [] => None,
-        [a, b, c, d, e, f] => Some(NoiseTails { factors: [a, b], offsets: [c, d], shares: [e, f] }),
-        _ => {
-            let why = "as `choose` returns";
-            return Err(Error::Length { what: "chosen", found: numbers.len(), expected: 14, why });
-        }
-    };
-    let coarse = CoarsePrior { variance, rate };
-    let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse };
-    Ok(Chosen { tails, prior, ..Chosen::alone(hyper) })
+impl Chosen {
+    /// What [`MondrianRegressor::choose`] returns.
+    pub(super) fn numbers(self) -> Vec<f64> {
+        let Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse } = self.hyper;
+        let mut numbers =
+            vec![mu, gamma1, gamma2, noise_variance, delay, coarse.variance, coarse.rate, self.prior];
+        let of_tails = |NoiseTails { factors, offsets, shares }| [factors, offsets, shares];
+        numbers.extend(self.tails.into_iter().flat_map(of_tails).flatten());
+        numbers
+    }
+
+    /// # Errors
+    /// Other numbers.
+    pub(super) fn of_numbers(numbers: &[f64]) -> Result<Self> {
+        let (&[mu, gamma1, gamma2, noise_variance, delay, variance, rate, prior], tails) =
+            numbers.split_first_chunk().ok_or(Error::Length {
+                what: "chosen",
+                found: numbers.len(),
+                expected: 8,
+                why: "as `choose` returns",
+            })?;
+        let tails = match *tails {
+            [] => None,
+            [a, b, c, d, e, f] => Some(NoiseTails { factors: [a, b], offsets: [c, d], shares: [e, f] }),
+            _ => {
+                let why = "as `choose` returns";
+                return Err(Error::Length { what: "chosen", found: numbers.len(), expected: 14, why });
+            }
+        };
+        let coarse = CoarsePrior { variance, rate };
+        let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse };
+        Ok(Chosen { tails, prior, ..Chosen::alone(hyper) })
+    }
 }
 
 fn check_numbers(numbers: &[f64], n_rows: usize) -> Result<()> {

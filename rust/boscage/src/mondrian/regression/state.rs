@@ -11,22 +11,17 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
 };
 use crate::mondrian::regression::hierarchy::tree_predictive::StopsAndLaws;
-use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
-use crate::mondrian::regression::hyperparameters::heuristic::heuristic;
-use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen, Together};
-use crate::mondrian::regression::hyperparameters::marginal_likelihood;
+use crate::mondrian::regression::hyperparameters::choice;
+use crate::mondrian::regression::hyperparameters::leave_one_out::{Chosen, Together};
 use crate::mondrian::regression::joint::equations::Equations;
 use crate::mondrian::regression::joint::solution::{JointWeights, Solution};
 use crate::mondrian::regression::joint::tree_mean::{self, JointPath};
 use crate::mondrian::regression::joint::{Standard, common_order};
-use crate::mondrian::regression::moments::{Moments, NodeMoments};
+use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
-use crate::mondrian::regression::settings::{
-    HyperparameterRule, Noise, Posterior, RegressionSettings, Trend,
-};
+use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings, Trend};
 use crate::mondrian::regression::trend::posterior::{Given, Linear};
-use crate::mondrian::regression::trend::start_line::StartLine;
 use crate::mondrian::regression::trend::{Design, Observed, Residuals};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -63,7 +58,7 @@ impl ForestState {
         storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Self> {
-        Self::of(choose_hyperparameters(settings, forest, storage, run)?, settings, forest, storage, run)
+        Self::of(choice::choose(settings, forest, storage, run)?, settings, forest, storage, run)
     }
 
     /// Passes all messages, given what was chosen.
@@ -229,91 +224,4 @@ pub(super) fn in_messages(hyper: &Hyperparameters, posterior: Posterior) -> Hype
         Posterior::Joint => Hyperparameters { coarse: CoarsePrior::NONE, ..*hyper },
         Posterior::Exact | Posterior::Fast => *hyper,
     }
-}
-
-/// The hyperparameters that are given, or those that the rule chooses.
-pub(super) fn choose_hyperparameters<S: Scalar>(
-    settings: &RegressionSettings,
-    forest: &Forest<NodeMoments>,
-    storage: &Storage<S, NodeMoments>,
-    run: &Run<'_>,
-) -> Result<Chosen> {
-    if let Some(hyper) = settings.hyperparameters {
-        return Ok(Chosen::alone(hyper));
-    }
-    let n = forest.n_rows();
-    let design = settings
-        .trend
-        .as_ref()
-        .filter(|_| n > 0)
-        .map(|trend| Design::new(forest, trend, &common_order(forest, storage)));
-    let line = design.as_ref().map(|design| (design, StartLine::new(design)));
-    let residuals = match &line {
-        Some((design, line)) => {
-            // Without the first coefficient: the residuals have its mean.
-            let slopes: Vec<f64> =
-                std::iter::once(0.0).chain(line.coefficients[1..].iter().copied()).collect();
-            Some(Residuals::new(design, &slopes, storage, run)?)
-        }
-        None => None,
-    };
-    let all = Observed::targets_of(forest);
-    let observed = residuals.as_ref().map_or(all, Residuals::observed);
-    // Every tree's root holds the moments of all targets, each rounded differently; the first is used.
-    let tree = &storage.trees[0];
-    let moments = |observed: Observed<'_>| {
-        tree.arena.root().map(|root| observed.moments(0, tree).moments(root)).unwrap_or_default()
-    };
-    // As how many rows all rows count.
-    let weight = tree.arena.root().map_or(0.0, |root| tree.statistics.weight(root, n));
-    let heuristic_of = |observed: Observed<'_>| {
-        let moments = moments(observed);
-        let variance = if n > 0 { moments.squares / weight } else { 0.0 };
-        heuristic(moments.mean, variance, weight, forest.domain.total_weight())
-    };
-    let mut start = heuristic_of(observed);
-    let lifetime = forest.settings.lifetime;
-    let far = settings.prior_scale.map(|scale| {
-        // Also with a trend, which may end anywhere.
-        let start = heuristic_of(all);
-        FarPrior {
-            variance: scale * scale * (start.clock(f64::INFINITY) + start.noise_variance),
-            total_weight: forest.domain.total_weight(),
-            lifetime,
-        }
-    });
-    start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
-    // Constant targets have no best hyperparameters.
-    let is_flat = |Moments { mean, squares }: Moments| squares <= f64::EPSILON * weight * mean * mean;
-    if settings.posterior == Posterior::Fast || n < 2 || is_flat(moments(all)) {
-        return Ok(Chosen::alone(start));
-    }
-    let fixed = settings.noise_variance.is_some();
-    let mut chosen = match settings.rule {
-        // Neither have those that lie on a line.
-        _ if is_flat(moments(observed)) => Chosen::alone(start),
-        HyperparameterRule::Heuristic => Chosen::alone(start),
-        HyperparameterRule::LeaveOneOut => {
-            let line = line.as_ref().map(|(design, line)| (*design, line));
-            leave_one_out::maximise(forest, storage, (observed, line), start, far, settings, run)?
-        }
-        HyperparameterRule::MarginalLikelihood => {
-            if !fixed {
-                // Half signal and half noise, rather than nearly all signal.
-                start.noise_variance = 0.5 * moments(observed).squares / weight;
-            }
-            Chosen::alone(marginal_likelihood::maximise(
-                &storage.trees,
-                observed,
-                lifetime,
-                start,
-                fixed,
-                run,
-            )?)
-        }
-    };
-    if let Some(far) = far {
-        chosen.hyper = far.complete(&chosen.hyper);
-    }
-    Ok(chosen)
 }

@@ -16,7 +16,6 @@ use crate::data::{Label, Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::{CellShare, each_list};
-use crate::mondrian::cells::statistics::{CellPosterior, N_TOLD};
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::classification::calibration::CalibrationLink;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, WORD};
@@ -28,24 +27,6 @@ use crate::mondrian::forest::Batch;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::NodeId;
-
-/// Counts are statistics of the trees, and nothing else is needed.
-impl CellPosterior for Classification {
-    fn tell<S: Scalar>(&self, _: &Tree<S, ClassCounts>, roots: &[NodeId], _: f64) -> Vec<[f64; N_TOLD]> {
-        vec![[0.0; N_TOLD]; roots.len()]
-    }
-
-    fn hear<S: Scalar>(
-        &mut self,
-        _: &[Tree<S, ClassCounts>],
-        _: f64,
-        _: &[Vec<(NodeId, [f64; N_TOLD])>],
-        _: &Run<'_>,
-    ) -> Result<()> {
-        Ok(())
-    }
-}
 
 /// The cells of one owner of a classifier's cells.
 ///

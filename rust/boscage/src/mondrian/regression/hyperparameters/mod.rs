@@ -9,6 +9,7 @@
 //! Whatever the rule, `far_prior` then sets the variance of the prior far away from all data to that of the
 //! targets.
 
+pub(crate) mod choice;
 pub(crate) mod far_prior;
 pub(crate) mod heuristic;
 mod joint_trial;

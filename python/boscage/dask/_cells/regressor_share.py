@@ -1,0 +1,129 @@
+"""What an owner of cells holds of a regressor: hyperparameters, messages and local noise."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boscage import _core
+from boscage._types import FloatArray, Rows
+from boscage.dask._cells.rows import Piece
+from boscage.dask._cells.shares import CellShare, Growth
+from boscage.dask._shares import aligned, new_forest
+from boscage.mondrian._forest.growth import GrowthPlan, NewRows
+from boscage.mondrian.feature_rates._samples import Sample
+
+Words: TypeAlias = list[NDArray[np.uint64]]
+"""What all owners say, in their order."""
+Chosen: TypeAlias = list[float]
+"""What a rule chooses; it begins with the hyperparameters."""
+HYPERPARAMETERS = (
+    "mu",
+    "gamma1",
+    "gamma2",
+    "noise_variance",
+    "delay",
+    "coarse_variance",
+    "coarse_rate",
+)
+"""Their names."""
+
+
+class RegressorCellShare(CellShare):
+    """Subtrees whose nodes have Gaussian means."""
+
+    core: _core.RegressorCells
+
+    def __init__(self, growth: Growth, plan: _core.CellPlan, owner: int, rows: Piece) -> None:
+        self._chosen: Chosen = []
+        self._messages: Words = []
+        self._sizes: Words = []
+        super().__init__(growth, plan, owner, rows)
+
+    def _of_rows(self, rows: Piece) -> _core.RegressorCells:
+        model = _core.MondrianRegressor(**self._growth.settings)
+        return _core.RegressorCells(
+            self._plan, self._owner, model, rows.rows, rows.target, sample_weight=rows.weights
+        )
+
+    def choose(self, learned: GrowthPlan, sample: Sample | None) -> Chosen:
+        """What the rule chooses from a sample of the forest's rows; without one, what is given."""
+        if sample is None:
+            given: Chosen = self.core.given()
+            return given
+        forest = new_forest(self._growth.template)
+        X, y, weights = aligned(sample.X), aligned(sample.y), aligned(sample.weights)
+        new = NewRows(X, {}, (y,), {}, None, weights)
+        share = (0, _core.MondrianRegressor(**learned.settings).n_trees_to_choose)
+        n_threads = forest._n_threads()
+        model = forest._draw(learned, new, n_threads=n_threads, share=share)
+        chosen: Chosen = model.choose(self.core.target_moments(), n_threads=n_threads)
+        return chosen
+
+    def messages(self, chosen: Chosen) -> NDArray[np.uint64]:
+        """What other owners need of this share's messages."""
+        words: NDArray[np.uint64] = self.core.messages(chosen, n_threads=self.n_threads())
+        return words
+
+    def set_messages(self, chosen: Chosen, messages: Words) -> None:
+        """Pass all messages, unless that is done."""
+        with self._lock:
+            if not self._messages:
+                self.core.set_messages(chosen, messages, n_threads=self.n_threads())
+                self._chosen, self._messages = chosen, messages
+
+    def sizes(self) -> NDArray[np.uint64]:
+        """What other owners need of this share's errors for local noise."""
+        with self._lock:
+            words: NDArray[np.uint64] = self.core.sizes(n_threads=self.n_threads())
+        return words
+
+    def set_sizes(self, sizes: Words) -> None:
+        """Estimate local noise, unless that is done."""
+        with self._lock:
+            if not self._sizes:
+                self.core.set_sizes(self._chosen, sizes, n_threads=self.n_threads())
+                self._sizes = sizes
+
+    def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
+        mean, variance = self.core.moments_of_components(rows, of_owners)
+        return np.column_stack([mean, np.sqrt(variance)])
+
+    def _learned(self) -> tuple[Chosen, Words, Words]:
+        return self._chosen, self._messages, self._sizes
+
+    def _learn(self, learned: tuple[Chosen, Words, Words]) -> None:
+        chosen, messages, sizes = learned
+        if messages:
+            self.set_messages(chosen, [aligned(words) for words in messages])
+        if sizes:
+            self.set_sizes([aligned(words) for words in sizes])
+
+
+def chosen(share: RegressorCellShare, learned: GrowthPlan, sample: Sample | None) -> Chosen:
+    """What the rule chooses from a sample of the forest's rows; without one, what is given."""
+    return share.choose(learned, sample)
+
+
+def messages(share: RegressorCellShare, chosen: Chosen) -> NDArray[np.uint64]:
+    """What other owners need of a share's messages."""
+    return share.messages(chosen)
+
+
+def with_messages(share: RegressorCellShare, chosen: Chosen, messages: Words) -> RegressorCellShare:
+    """The share with all messages."""
+    share.set_messages(chosen, [aligned(own) for own in messages])
+    return share
+
+
+def sizes(share: RegressorCellShare) -> NDArray[np.uint64]:
+    """What other owners need of a share's errors for local noise."""
+    return share.sizes()
+
+
+def with_noise(share: RegressorCellShare, sizes: Words) -> RegressorCellShare:
+    """The share with local noise."""
+    share.set_sizes([aligned(own) for own in sizes])
+    return share
