@@ -517,9 +517,10 @@ class ClassifierFreezer(_Freezer):
 
 @final
 class RegressorFreezer(_Freezer):
-    def __new__(
-        cls,
-        plan: CellPlan,
+    def __new__(cls, plan: CellPlan) -> Self: ...
+    def target_moments(self) -> tuple[float, float, float]: ...
+    def set_hyperparameters(
+        self,
         *,
         mu: float,
         gamma1: float,
@@ -528,7 +529,7 @@ class RegressorFreezer(_Freezer):
         delay: float = 0.0,
         coarse_variance: float = 0.0,
         coarse_rate: float = 1.0,
-    ) -> Self: ...
+    ) -> None: ...
     def grow(
         self, plan: CellPlan, X: _Rows, targets: NDArray[np.float64], *, n_threads: int = 1
     ) -> None: ...

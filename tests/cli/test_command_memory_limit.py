@@ -39,6 +39,24 @@ def test_the_forest_is_that_of_the_estimator(folder: Path, table: str) -> None:
     run("info", "m")
 
 
+def test_numbers(folder: Path) -> None:
+    train = pacsv.read_csv("iris_train.csv")
+    pq.write_table(train, "train.parquet")
+    own = ["-t", "x0", "--drop", "id,species", *FEW, "--random-state", "3"]
+    run("fit", "train.parquet", *own, "--memory-limit", "100MB", "-o", "m")
+    forest = boscage.load("m")
+    assert isinstance(forest, disk.MondrianForestRegressor)
+    X = np.column_stack([train[name].to_numpy() for name in ("x1", "x2", "x3")])
+    one = boscage.MondrianForestRegressor(
+        5, random_state=3, posterior="exact", noise="global", predictive="realised"
+    ).fit(X, train["x0"].to_numpy())
+    table = train.select(["x1", "x2", "x3"])
+    np.testing.assert_array_equal(forest.predict(table), one.predict(X))
+    run("predict", "m", "iris_train.csv", "-o", "p.csv")
+    run("evaluate", "m", "iris_train.csv")
+    run("info", "m")
+
+
 def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def refused(*args: str) -> str:
         said = fails(capsys, "fit", "iris_train.csv", "-o", "none", *args)
@@ -53,7 +71,9 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
     )
     assert "--id-column" in refused("-t", "species", "--id-column", "id", "--memory-limit", "1GB")
     assert "--memory-limit" in refused(*FIT[:-1], "1MB")
-    assert "regression" in refused("-t", "x0", "--drop", "id,species", "--memory-limit", "1GB")
+    numbers = ["-t", "x0", "--drop", "id,species", "--memory-limit", "1GB"]
+    assert "regression has only --posterior exact" in refused(*numbers, "--posterior", "joint")
+    assert "--noise local" in refused(*numbers, "--noise", "local")
     text = ["-t", "x0", "--drop", "id", "--task", "classification", "--memory-limit", "1GB"]
     assert "column 'species' holds categories" in refused(*text)
     run("fit", "iris_train.csv", *FIT, "--calibration", "none", "-o", "m")

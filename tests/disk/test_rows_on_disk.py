@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 import boscage
-from boscage import disk
+from boscage import _core, disk
 from boscage.disk import _growth
 from boscage.disk._memory import Costs, check_limit
 from boscage.disk._rows import ArrayRows, Block
@@ -120,6 +120,45 @@ def test_a_regressor_predicts_as_one_with_rows(small: type[SmallCosts], seed: in
     dist, expected_dist = forest.predict_dist(test[:5]), one.predict_dist(test[:5])
     np.testing.assert_array_equal(dist.quantile(0.1), expected_dist.quantile(0.1))
     assert forest.hyperparameters_ == one.hyperparameters_
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"hyperparameters": "loo", "n_estimators": 34},
+        {"hyperparameters": "ml"},
+        {"hyperparameters": "heuristic", "prior_scale": 1.3},
+        {"noise_variance": 0.2},
+    ],
+    ids=["loo", "ml", "heuristic", "given noise"],
+)
+def test_rules_choose_the_hyperparameters_of_one_machine(
+    own: dict[str, Any], small: type[SmallCosts]
+) -> None:
+    X, y = rows(1500, 8)
+    X[:100] = X[100:200]
+    target = y + X[:, 0]
+    common: dict[str, Any] = {"n_estimators": 3, "random_state": 2, "min_samples_split": 4}
+    forest = disk.MondrianForestRegressor("64MB", **common | own).fit(X, target)
+    one = one_machine(forest, X, target)
+    assert forest.hyperparameters_ == one.hyperparameters_
+    np.testing.assert_array_equal(forest.predict(X[:50]), one.predict(X[:50]))
+
+
+def test_a_rule_looks_at_some_of_many_rows() -> None:
+    n = _core.RULE_ROWS + 2000
+    X, y = rows(n, 9, np.float32)
+    X = np.round(X, 2)  # many rows coincide
+    common: dict[str, Any] = {"n_estimators": 2, "random_state": 2, "min_samples_split": 200}
+    forest = disk.MondrianForestRegressor("64MB", **common).fit(X, y + X[:, 0])
+    assert forest.hyperparameters_ == one_machine(forest, X, y + X[:, 0]).hyperparameters_
+
+
+def test_a_rule_that_takes_too_much_memory_is_refused() -> None:
+    X, y = rows(20_000, 1, np.float32)
+    forest = disk.MondrianForestRegressor("64MB", n_estimators=40, min_samples_split=2)
+    with pytest.raises(MemoryError, match="memory_limit of 64 MB is too small"):
+        forest.fit(X, y + X[:, 0])
 
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])
@@ -272,7 +311,7 @@ def test_bad_parameters_are_refused() -> None:
     forest = disk.MondrianForestClassifier("1GB", feature_weights="equal")  # type: ignore[arg-type]
     refused(forest, X, y, ValueError, "feature_weights")
     refused(
-        disk.MondrianForestRegressor("1GB", hyperparameters="loo"),  # type: ignore[arg-type]
+        disk.MondrianForestRegressor("1GB", hyperparameters="best"),  # type: ignore[arg-type]
         X,
         y,
         ValueError,

@@ -134,7 +134,7 @@ def _fit(commands: Any) -> None:
         "--memory-limit",
         metavar="SIZE",
         help="read the table in passes and take at most so much memory (such as 2GB) to grow a"
-        " forest that keeps no rows; for --model mondrian and classification",
+        " forest that keeps no rows; for --model mondrian",
     )
     fit.add_argument(
         "--random-state",

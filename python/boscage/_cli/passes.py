@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boscage import disk
 from boscage._cli.errors import UserError
-from boscage._cli.estimators import CLASSIFICATION, OPTIONS, Parameters
+from boscage._cli.estimators import CLASSIFICATION, OPTIONS, REGRESSION, Parameters
 from boscage._cli.models import Model
 from boscage._cli.reading.sources import Source
 from boscage._cli.reading.tables import Chunk
@@ -22,8 +22,15 @@ from boscage.disk._rows import Block, file_stamps
 _ONLY = {
     "predictive": "realised",
     "calibration": None,
-    "posterior": "kneser-ney",
     "class_weight": None,
+    "noise": "global",
+    "trend": None,
+}
+#: The only posterior by task.
+_POSTERIORS = {CLASSIFICATION: "kneser-ney", REGRESSION: "exact"}
+_FORESTS: dict[str, Any] = {
+    CLASSIFICATION: disk.MondrianForestClassifier,
+    REGRESSION: disk.MondrianForestRegressor,
 }
 #: Options that it takes.
 _TAKEN = (
@@ -33,6 +40,9 @@ _TAKEN = (
     "feature_range",
     "feature_weights",
     "discount",
+    "hyperparameters",
+    "noise_variance",
+    "prior_scale",
 )
 
 
@@ -48,7 +58,9 @@ def check_options(args: argparse.Namespace, given: Parameters) -> None:
         if name in _ONLY and value != _ONLY[name]:
             only = _ONLY[name] or "none"
             raise UserError(f"{flag} {value}: with --memory-limit only {flag} {only} is offered")
-        if name not in (*_ONLY, *_TAKEN) or (name == "discount" and isinstance(value, str)):
+        if name not in (*_ONLY, *_TAKEN, "posterior") or (
+            name == "discount" and isinstance(value, str)
+        ):
             raise UserError(f"{flag}: not offered with --memory-limit")
 
 
@@ -65,13 +77,13 @@ def check_table(source: Source, categorical: Sequence[str]) -> None:
 
 def fit(memory_limit: str, task: str, settings: Parameters, rows: TableRows) -> Model:
     """The model of all rows of a table."""
-    if task != CLASSIFICATION:
+    only = _POSTERIORS[task]
+    if (found := settings.get("posterior", only)) != only:
         raise UserError(
-            "--memory-limit is for classification, this is regression: its scales are not learned "
-            "in passes; give them to boscage.disk.MondrianForestRegressor in Python"
+            f"--posterior {found}: with --memory-limit {task} has only --posterior {only}"
         )
-    own = {name: value for name, value in settings.items() if name not in _ONLY}
-    model = disk.MondrianForestClassifier(memory_limit, **own, verbose=1)
+    own = {name: value for name, value in settings.items() if name not in (*_ONLY, "posterior")}
+    model = _FORESTS[task](memory_limit, **own, verbose=1)
     try:
         return model._fit_source(rows).set_params(verbose=0)
     except (ValueError, MemoryError) as error:

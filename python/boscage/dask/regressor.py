@@ -10,10 +10,11 @@ import dask.array as da
 import boscage.mondrian
 from boscage.dask._base import DaskForest
 from boscage.dask._cells.forest import CellForest
-from boscage.dask._cells.regressor_share import HYPERPARAMETERS, RegressorCellShare
+from boscage.dask._cells.regressor_share import RegressorCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._forest.base import Given
+from boscage.mondrian._forest.cell_plans import HYPERPARAMETERS
 
 
 class MondrianForestRegressor(DaskForest):

@@ -19,7 +19,14 @@ from boscage import _core, _validation
 from boscage._types import AnyArray, FloatArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
-from boscage.mondrian._forest.cell_plans import Counts, first_plan, learned_apart, summed
+from boscage.mondrian._forest.cell_plans import (
+    HYPERPARAMETERS,
+    Counts,
+    chosen_apart,
+    first_plan,
+    learned_apart,
+    summed,
+)
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian.feature_rates._samples import (
     Copies,
@@ -28,6 +35,7 @@ from boscage.mondrian.feature_rates._samples import (
     Sample,
     learning_order,
 )
+from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never parted."""
@@ -140,7 +148,10 @@ class Growth:
     ) -> None:
         self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
         self._costs = costs
-        sample = self._sample(seed) if template._learns_rates() else None
+        self._template = template
+        sample = None
+        if template._learns_rates():
+            sample = self._sample(learning_order(seed), LEARNING_ROWS)
         self.learned: GrowthPlan = learned_apart(
             template, facts.low, facts.high, seed, sample, n_threads
         )
@@ -151,19 +162,18 @@ class Growth:
         plan = first_plan(self.learned, (max(levels), all(singles)))
         self._plan, self._n_rows_of_cells = self._with_cells(plan)
 
-    def _sample(self, seed: int) -> Sample:
-        """The sample of all rows: of some keys at a time, so that their counts fit in memory."""
+    def _sample(self, order: int, n: int) -> Sample:
+        """The first rows in an order: of some keys at a time, so that counts fit in memory."""
         n_rows = self._facts.n_rows
         n_groups = math.ceil(n_rows * self._costs.key / self._costs.of_forest)
-        order = learning_order(seed)
         groups = []
         for group in range(n_groups):
             each = (
                 KeyCounts.of(block.X, order).in_group(group, n_groups) for block in self._blocks
             )
-            groups.append(KeyCounts.sum(list(each)).first_places())
+            groups.append(KeyCounts.sum(list(each)).first_places(n))
             give_back()
-        places = Places.first(groups)
+        places = Places.first(groups, n)
         copies = [
             Copies.of(places, block.X, self._coded(block), None, order) for block in self._blocks
         ]
@@ -222,16 +232,14 @@ class Growth:
             return _core.ClassifierFreezer(
                 self._plan, names, self._facts.n_rows_of.tolist(), discount=settings["discount"]
             )
-        given = ("mu", "gamma1", "gamma2", "noise_variance")
-        more = ("delay", "coarse_variance", "coarse_rate")
-        hyper = {name: settings[name] for name in (*given, *more) if name in settings}
-        return _core.RegressorFreezer(self._plan, **hyper)
+        return _core.RegressorFreezer(self._plan)
 
     def grow(self, report: Progress | None) -> Any:
         """The forest."""
         freezer, done, leaves = self.new_freezer(), 0, 1.0
         sizes = self._n_rows_of_cells.astype(np.int64)
         all_pairs, at = int(sizes.sum()), 0
+        hyperparameters = self._given()
         while at < len(sizes):
             n_cells = self._n_that_fit(freezer, sizes[at:], leaves)
             part = freezer.next_cells(n_cells)
@@ -245,9 +253,38 @@ class Growth:
             own = min(1.0, 1.25 * (freezer.n_leaves - before) / n_pairs)
             leaves = own if at == 0 else max(leaves, own)
             at, done = at + n_cells, done + n_pairs
+            if hyperparameters is None and freezer.n_trees:
+                hyperparameters = self._chosen(freezer)
             if report is not None:
                 report(done, all_pairs)
+        if hyperparameters:
+            freezer.set_hyperparameters(**hyperparameters)
         return freezer.finish(n_threads=self._n_threads)
+
+    def _given(self) -> dict[str, float] | None:
+        """The hyperparameters of a regressor if they are given; none of a classifier."""
+        settings = self.learned.settings
+        if "hyperparameters" in settings:
+            return None
+        return {name: settings[name] for name in HYPERPARAMETERS if name in settings}
+
+    def _chosen(self, freezer: Any) -> dict[str, float]:
+        """What a rule chooses, now that the first tree has the moments of all targets."""
+        settings = self.learned.settings
+        n_rows = min(self._facts.n_rows, _core.RULE_ROWS)
+        n_trees = _core.MondrianRegressor(**settings).n_trees_to_choose
+        needed = self._costs.rule(n_rows, n_trees, settings["min_samples_split"])
+        if needed > self._costs.of_forest - freezer.nbytes:
+            raise MemoryError(
+                f"memory_limit of {in_words(self._costs.limit)} is too small: beside "
+                f"{in_words(freezer.nbytes)} of trees, the forest that chooses hyperparameters "
+                f"takes about {in_words(needed)}; give more, or a dictionary of hyperparameters"
+            )
+        sample = self._sample(self.learned.seed, _core.RULE_ROWS)
+        moments = freezer.target_moments()
+        chosen = chosen_apart(self._template, self.learned, sample, moments, self._n_threads)
+        give_back()
+        return dict(zip(HYPERPARAMETERS, chosen, strict=False))
 
     def _n_that_fit(self, freezer: Any, sizes: AnyArray, leaves: float) -> int:
         """The number of the next cells for which there is room."""

@@ -32,10 +32,16 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         The most memory that `fit` takes beside what the process held before, in bytes or as a text
         such as "2GB" (10^9 bytes each) or "500MiB". The trees must fit. A smaller bound takes more
         passes over the files.
-    hyperparameters : dict
-        The scales of the hierarchy: ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and
-        perhaps ``delay``, ``coarse_variance`` and ``coarse_rate``, for example the
-        ``hyperparameters_`` of a forest from some of the rows.
+    hyperparameters : {"loo", "ml", "heuristic"} or dict, default="loo"
+        How to choose the scales of the hierarchy, as the forest with rows does; or the scales
+        themselves: ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and perhaps ``delay``,
+        ``coarse_variance`` and ``coarse_rate``. A rule looks at 20,000 rows at most, and "loo"
+        takes up to 190 MB of the memory for that.
+    noise_variance : float, default=None
+        The variance of the noise, if it is known; a rule then chooses the other scales.
+    prior_scale : float or None, default=1
+        The standard deviation far away from all rows, in units of the targets'; at least 1. None
+        leaves it to the rule.
     n_estimators : int, default=100
         Number of trees.
     lifetime : float, default=inf
@@ -83,12 +89,9 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
     Examples
     --------
     >>> import numpy as np
-    >>> import boscage
     >>> from boscage.disk import MondrianForestRegressor
     >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> some = boscage.MondrianForestRegressor(10, posterior="exact", hyperparameters="heuristic")
-    >>> scales = some.fit(X[:100], X[:100, 0]).hyperparameters_
-    >>> forest = MondrianForestRegressor("64MB", hyperparameters=scales, n_estimators=10)
+    >>> forest = MondrianForestRegressor("64MB", n_estimators=10)
     >>> mean, std = forest.fit(X, X[:, 0]).predict([[1.0, 0.0]], return_std=True)
     >>> bool(abs(mean[0] - 1) < 0.3)
     True
@@ -98,7 +101,9 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         self,
         memory_limit: int | str,
         *,
-        hyperparameters: Mapping[str, float],
+        hyperparameters: Literal["loo", "ml", "heuristic"] | Mapping[str, float] = "loo",
+        noise_variance: float | None = None,
+        prior_scale: float | None = 1.0,
         n_estimators: int = 100,
         lifetime: float = math.inf,
         min_samples_split: int = 2,
@@ -111,6 +116,8 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
     ) -> None:
         self.memory_limit = memory_limit
         self.hyperparameters = hyperparameters
+        self.noise_variance = noise_variance
+        self.prior_scale = prior_scale
         self.n_estimators = n_estimators
         self.lifetime = lifetime
         self.min_samples_split = min_samples_split
@@ -122,12 +129,8 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         self.verbose = verbose
 
     def _template(self) -> OneMachine:
-        if not isinstance(self.hyperparameters, Mapping):
-            raise ValueError(
-                "hyperparameters must be a dictionary, since rules look at all rows in one place; "
-                f"found {self.hyperparameters!r}"
-            )
-        same = {name: getattr(self, name) for name in (*self._SAME, "hyperparameters")}
+        own = ("hyperparameters", "noise_variance", "prior_scale")
+        same = {name: getattr(self, name) for name in (*self._SAME, *own)}
         return OneMachine(
             predictive="realised", posterior="exact", noise="global", trend=None, **same
         )

@@ -32,7 +32,7 @@ from boscage.dask._cells.shares import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
 from boscage.mondrian._discount import DISCOUNTS
-from boscage.mondrian._forest.cell_plans import first_plan, summed
+from boscage.mondrian._forest.cell_plans import HYPERPARAMETERS, first_plan, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._forest.warm_up import WarmUp
 
@@ -313,7 +313,7 @@ def _with_messages(forest: CellForest, sample: Any) -> CellForest:
     if forest.growth.settings["noise"] == "local":
         shares = each(regressor_share.with_noise, each(regressor_share.sizes))
     wait_for(shares)
-    values = dict(zip(regressor_share.HYPERPARAMETERS, chosen.result(), strict=False))
+    values = dict(zip(HYPERPARAMETERS, chosen.result(), strict=False))
     return replace(forest, shares=tuple(shares), facts=forest.facts | {"hyperparameters": values})
 
 

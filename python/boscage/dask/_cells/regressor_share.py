@@ -12,23 +12,14 @@ from boscage._types import FloatArray, Rows
 from boscage.dask._cells.rows import Piece
 from boscage.dask._cells.shares import CellShare, Growth
 from boscage.dask._shares import aligned, new_forest
-from boscage.mondrian._forest.growth import GrowthPlan, NewRows
+from boscage.mondrian._forest.cell_plans import chosen_apart
+from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian.feature_rates._samples import Sample
 
 Words: TypeAlias = list[NDArray[np.uint64]]
 """What all owners say, in their order."""
 Chosen: TypeAlias = list[float]
 """What a rule chooses; it begins with the hyperparameters."""
-HYPERPARAMETERS = (
-    "mu",
-    "gamma1",
-    "gamma2",
-    "noise_variance",
-    "delay",
-    "coarse_variance",
-    "coarse_rate",
-)
-"""Their names."""
 
 
 class RegressorCellShare(CellShare):
@@ -55,12 +46,8 @@ class RegressorCellShare(CellShare):
             return given
         forest = new_forest(self._growth.template)
         X, y, weights = aligned(sample.X), aligned(sample.y), aligned(sample.weights)
-        new = NewRows(X, {}, (y,), {}, None, weights)
-        share = (0, _core.MondrianRegressor(**learned.settings).n_trees_to_choose)
-        n_threads = forest._n_threads()
-        model = forest._draw(learned, new, n_threads=n_threads, share=share)
-        chosen: Chosen = model.choose(self.core.target_moments(), n_threads=n_threads)
-        return chosen
+        sample, moments = Sample(X, y, weights, sample.n_rows), self.core.target_moments()
+        return chosen_apart(forest, learned, sample, moments, forest._n_threads())
 
     def messages(self, chosen: Chosen) -> NDArray[np.uint64]:
         """What other owners need of this share's messages."""

@@ -19,6 +19,17 @@ from boscage.mondrian.feature_rates._samples import Sample
 Counts: TypeAlias = tuple[NDArray[np.uint64], list[FloatArray], list[NDArray[np.uint64]]]
 """By cell the number of rows, the least and the greatest target, and how many rows have each."""
 
+HYPERPARAMETERS = (
+    "mu",
+    "gamma1",
+    "gamma2",
+    "noise_variance",
+    "delay",
+    "coarse_variance",
+    "coarse_rate",
+)
+"""The names of what the compiled ``choose`` returns first."""
+
 
 def learned_apart(
     template: MondrianForest,
@@ -69,3 +80,23 @@ def summed(counts: Sequence[Counts]) -> Counts:
     found = np.stack([ends[0].min(axis=-1), ends[1].max(axis=-1)])
     n_equal = np.where(ends == found[..., None], of_ends, np.uint64(0)).sum(axis=-1)
     return n_rows.sum(axis=-1), list(found), list(n_equal)
+
+
+def chosen_apart(
+    forest: MondrianForest,
+    learned: GrowthPlan,
+    sample: Sample,
+    moments: tuple[float, float, float],
+    n_threads: int,
+) -> list[float]:
+    """What the rule of an unfitted forest chooses.
+
+    `sample` has the first ``_core.RULE_ROWS`` of the forest's rows in the order of its seed, or
+    all, and `moments` is of all targets.
+    """
+    X, y, weights = sample.X, sample.y, sample.weights
+    new = NewRows(X, {}, (y,), {}, None, weights)
+    share = (0, _core.MondrianRegressor(**learned.settings).n_trees_to_choose)
+    model = forest._draw(learned, new, n_threads=n_threads, share=share)
+    chosen: list[float] = model.choose(moments, n_threads=n_threads)
+    return chosen

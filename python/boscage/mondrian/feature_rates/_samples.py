@@ -97,7 +97,9 @@ class Places:
         found = Copies.join(parts)
         rows = self.among(found)
         weights = found.weights[rows] if is_weighted else None
-        return Sample(np.ascontiguousarray(found.X[rows], np.float64), found.y[rows], weights, n_rows)
+        return Sample(
+            np.ascontiguousarray(found.X[rows], np.float64), found.y[rows], weights, n_rows
+        )
 
     def among(self, found: Copies) -> IntArray:
         """The numbers of the places' rows among all rows of their keys."""

@@ -1,6 +1,6 @@
 //! Forests without rows as Python classes, and what grows them group by group.
 
-use boscage::{CoarsePrior, Hyperparameters};
+use boscage::{CoarsePrior, Hyperparameters, TargetMoments};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -251,9 +251,21 @@ impl ClassifierFreezer {
 #[pymethods]
 impl RegressorFreezer {
     #[new]
-    #[pyo3(signature = (plan, *, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0))]
-    fn new(
-        plan: &CellPlan,
+    fn new(plan: &CellPlan) -> PyResult<Self> {
+        let freezer = boscage::RegressorFreezer::new(plan.plan().clone()).map_err(to_python)?;
+        Ok(Self { freezer: Some(freezer) })
+    }
+
+    /// Of all targets, once the first tree is complete: as how many rows they count, mean, and sum of squared deviations.
+    fn target_moments(&self) -> PyResult<(f64, f64, f64)> {
+        let TargetMoments { weight, mean, squares } = self.freezer()?.target_moments().map_err(to_python)?;
+        Ok((weight, mean, squares))
+    }
+
+    /// Sets the hyperparameters, which `finish` needs.
+    #[pyo3(signature = (*, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0))]
+    fn set_hyperparameters(
+        &mut self,
         mu: f64,
         gamma1: f64,
         gamma2: f64,
@@ -261,10 +273,11 @@ impl RegressorFreezer {
         delay: f64,
         coarse_variance: f64,
         coarse_rate: f64,
-    ) -> PyResult<Self> {
+    ) -> PyResult<()> {
         let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
         let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse };
-        let freezer = boscage::RegressorFreezer::new(plan.plan().clone(), hyper).map_err(to_python)?;
-        Ok(Self { freezer: Some(freezer) })
+        self.freezer()?;
+        let freezer = self.freezer.as_mut().expect("it was looked at");
+        freezer.set_hyperparameters(hyper).map_err(to_python)
     }
 }

@@ -101,8 +101,9 @@ fn frozen_regressor() -> FrozenRegressor {
         delay: 0.0,
         coarse: CoarsePrior::NONE,
     };
-    let mut freezer = RegressorFreezer::new(plan(rows), hyper).unwrap();
+    let mut freezer = RegressorFreezer::new(plan(rows)).unwrap();
     freezer.grow(freezer.next_cells(1).unwrap(), rows, &Y, &run).unwrap();
+    freezer.set_hyperparameters(hyper).unwrap();
     freezer.finish(&run).unwrap()
 }
 

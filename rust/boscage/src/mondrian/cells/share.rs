@@ -89,7 +89,9 @@ impl<P: CellPosterior> CellShare<P> {
             with_storage!(storage, storage => {
                 let table = Table::new(&storage.values, self.plan.domain.n_features());
                 for (tree, roots) in storage.trees.iter().zip(&self.roots) {
-                    roots.iter().for_each(|&root| summarise(tree, root, table, &mut words));
+                    for &root in roots {
+                        summarise(tree, root, table, &mut words);
+                    }
                 }
             });
         });

@@ -14,7 +14,7 @@ use crate::mondrian::model::NodePosterior;
 
 /// A forest without rows that grows: it takes groups of cells in the order of a plan, and makes each tree when its last cell
 /// has come. After an error it is unusable.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[expect(private_bounds, reason = "posteriors are this crate's own")]
 pub struct Freezer<P: NodePosterior> {
     plan: CellPlan,
@@ -134,6 +134,16 @@ impl<P: FrozenPosterior> Freezer<P> {
     /// The posterior of the forest.
     pub(crate) fn posterior(&self) -> &P {
         &self.posterior
+    }
+
+    /// The posterior of the forest, to be changed.
+    pub(crate) fn posterior_mut(&mut self) -> &mut P {
+        &mut self.posterior
+    }
+
+    /// The trees that are complete.
+    pub(crate) fn storage(&self) -> &AnyStorage<P::Statistics> {
+        &self.storage
     }
 
     /// Number of trees that are complete.

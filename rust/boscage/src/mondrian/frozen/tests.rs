@@ -11,11 +11,13 @@ use crate::mondrian::classification::frozen::{ClassifierFreezer, FrozenClassifie
 use crate::mondrian::classification::settings::ClassificationSettings;
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::frozen::forest::FrozenForest;
 use crate::mondrian::frozen::posterior::FrozenPosterior;
 use crate::mondrian::frozen::record::{Step, TreeRecord};
 use crate::mondrian::regression::frozen::{FrozenRegressor, RegressorFreezer};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::hyperparameters::choice::TargetMoments;
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
 use crate::random::keyed::Stream;
@@ -149,19 +151,30 @@ fn a_regressor_without_rows_predicts_as_one_with_rows() {
         let fitted =
             MondrianRegressor::fit(settings.clone(), regression, domain(), data.batch(), &targets, &run);
         let plan = plan(&mut stream, settings, &data, false);
-        let mut freezer = RegressorFreezer::new(plan.clone(), hyper).unwrap();
+        let mut freezer = RegressorFreezer::new(plan.clone()).unwrap();
         each_group(&mut stream, plan.n_cells(), &data, |n, rows_of| {
             let next = freezer.next_cells(n).unwrap();
             let own = rows_of(&next);
             freezer.grow(next, own.rows(), &own.numbers(), &run).unwrap();
         });
+        assert!(freezer.clone().finish(&run).is_err(), "hyperparameters are not set");
+        let one = fitted.unwrap();
+        assert_eq!(freezer.target_moments().unwrap(), target_moments(&one), "seed {seed}");
+        freezer.set_hyperparameters(hyper).unwrap();
         let frozen = freezer.finish(&run).unwrap();
         let moments = |(mean, variance): (Vec<f64>, Vec<f64>)| (bits(&mean), bits(&variance));
-        let expected = moments(fitted.unwrap().predict(test.rows(), &run).unwrap());
+        let expected = moments(one.predict(test.rows(), &run).unwrap());
         assert_eq!(moments(frozen.predict(test.rows(), &run).unwrap()), expected, "seed {seed}");
         let again: FrozenRegressor = written(&frozen, frozen.model.posterior.clone()).unwrap();
         assert_eq!(moments(again.predict(test.rows(), &run).unwrap()), expected);
     }
+}
+
+/// The moments at the root of the first tree.
+fn target_moments(one: &MondrianRegressor) -> TargetMoments {
+    with_storage!(one.forest.flushed_alone(), storage => {
+        TargetMoments::at_root(&storage.trees[0], &storage.trees[0].statistics)
+    })
 }
 
 /// A forest of one tree of 200 rows.

@@ -4,12 +4,13 @@ use std::sync::OnceLock;
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::CellShare;
 use crate::mondrian::cells::statistics::CellStatistics;
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::forest::Batch;
+use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::frozen::forest::FrozenForest;
 use crate::mondrian::frozen::freezer::Freezer;
 use crate::mondrian::frozen::posterior::FrozenPosterior;
@@ -17,6 +18,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{
     Hyperparameters, Messages, Told, UnitClocks,
 };
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
+use crate::mondrian::regression::hyperparameters::choice::TargetMoments;
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::regressor::Regression;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
@@ -46,14 +48,18 @@ impl FrozenPosterior for Regression {
         Ok(())
     }
 
-    /// Messages, with given hyperparameters.
+    /// Messages.
     fn complete<S: Scalar>(
         &mut self,
         trees: &[Tree<S, NodeMoments>],
         lifetime: f64,
         run: &Run<'_>,
     ) -> Result<()> {
-        let hyper = self.given();
+        let hyper = self.settings.hyperparameters.ok_or_else(|| Error::InvalidSetting {
+            name: "hyperparameters",
+            expected: "set once all cells have come",
+            found: "none".into(),
+        })?;
         let messages = run.map(trees.len(), |i| {
             let tree = &trees[i];
             let clocks = UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay);
@@ -66,13 +72,6 @@ impl FrozenPosterior for Regression {
     /// Messages.
     fn bytes_of(&self, n_indices: usize) -> usize {
         n_indices * size_of::<Told<f64>>()
-    }
-}
-
-impl Regression {
-    /// The hyperparameters, which must be given.
-    fn given(&self) -> Hyperparameters {
-        self.settings.hyperparameters.expect("it was checked that hyperparameters are given")
     }
 }
 
@@ -98,10 +97,13 @@ impl FrozenRegressor {
         self.model.predict_dist(rows, run)
     }
 
-    /// The hyperparameters that were given.
+    /// The hyperparameters in use.
+    ///
+    /// # Panics
+    /// Never: no forest is made without any.
     #[must_use]
     pub fn hyperparameters(&self) -> Hyperparameters {
-        self.model.posterior.given()
+        self.model.posterior.settings.hyperparameters.expect("no forest is made without any")
     }
 }
 
@@ -110,31 +112,32 @@ impl FrozenRegressor {
 /// # Errors
 /// Hyperparameters out of range.
 pub(crate) fn posterior(hyperparameters: Hyperparameters) -> Result<Regression> {
-    let settings = settings(hyperparameters);
+    let settings = settings(Some(hyperparameters));
     settings.check()?;
     Ok(Regression::new(settings))
 }
 
-fn settings(hyperparameters: Hyperparameters) -> RegressionSettings {
+/// While there are no hyperparameters, the rule says nothing.
+fn settings(hyperparameters: Option<Hyperparameters>) -> RegressionSettings {
     RegressionSettings {
         posterior: Posterior::Exact,
         noise: Noise::Global,
-        hyperparameters: Some(hyperparameters),
+        hyperparameters,
         ..RegressionSettings::default()
     }
 }
 
 /// Grows a [`FrozenRegressor`] from rows that come a group of cells at a time; see
-/// [`ClassifierFreezer`](crate::ClassifierFreezer).
+/// [`ClassifierFreezer`](crate::ClassifierFreezer). Its hyperparameters are set once all cells have come.
 pub type RegressorFreezer = Freezer<Regression>;
 
 impl RegressorFreezer {
     /// One without cells.
     ///
     /// # Errors
-    /// Hyperparameters out of range; settings of averaged predictions.
-    pub fn new(plan: CellPlan, hyperparameters: Hyperparameters) -> Result<Self> {
-        Self::of(plan, posterior(hyperparameters)?)
+    /// Settings of averaged predictions.
+    pub fn new(plan: CellPlan) -> Result<Self> {
+        Self::of(plan, Regression::new(settings(None)))
     }
 
     /// Grows the cells of [`next_cells`](Self::next_cells) from all rows that the plan sends to their owner, and their targets.
@@ -143,8 +146,28 @@ impl RegressorFreezer {
     /// Another number of targets than of rows; targets that are not finite; rows that are not of the plan; an interrupt.
     pub fn grow(&mut self, next: CellPlan, rows: Rows<'_>, targets: &[f64], run: &Run<'_>) -> Result<()> {
         let batch = Batch { rows, ids: None, weights: None };
-        let settings = settings(self.posterior().given());
-        let share = CellShare::<Regression>::new(next, 0, settings, batch, targets)?;
+        let share = CellShare::<Regression>::new(next, 0, settings(None), batch, targets)?;
         self.add(share, run)
+    }
+
+    /// The moments of all targets, for [`MondrianRegressor::choose_for`](crate::MondrianRegressor::choose_for).
+    ///
+    /// # Errors
+    /// The first tree is not complete.
+    pub fn target_moments(&self) -> Result<TargetMoments> {
+        let of_first = with_storage!(self.storage(), storage => {
+            storage.trees.first().map(|tree| TargetMoments::at_root(tree, &tree.statistics))
+        });
+        let (expected, why) = (1, "the first one must be complete");
+        of_first.ok_or(Error::Length { what: "trees", found: 0, expected, why })
+    }
+
+    /// Sets the hyperparameters.
+    ///
+    /// # Errors
+    /// Hyperparameters out of range.
+    pub fn set_hyperparameters(&mut self, hyperparameters: Hyperparameters) -> Result<()> {
+        *self.posterior_mut() = posterior(hyperparameters)?;
+        Ok(())
     }
 }

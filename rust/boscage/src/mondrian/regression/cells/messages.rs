@@ -16,7 +16,6 @@ use crate::mondrian::regression::hyperparameters::leave_one_out::Chosen;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::regressor::Regression;
 use crate::mondrian::regression::state::ForestState;
-use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::arena::NodeId;
 
 /// What a message is in words.
@@ -29,11 +28,12 @@ impl CellShare<Regression> {
     /// Trees that are not joined.
     pub fn target_moments(&self) -> Result<TargetMoments> {
         self.check_stage(Stage::Joined)?;
-        let forest = &self.model.forest;
-        let observed = Observed::targets_of(forest);
-        let moments = forest.storage.peek(
-            |storage| with_storage!(storage, storage => TargetMoments::at_root(&storage.trees[0], observed)),
-        );
+        let moments = self.model.forest.storage.peek(|storage| {
+            with_storage!(storage, storage => {
+                let tree = &storage.trees[0];
+                TargetMoments::at_root(tree, &tree.statistics)
+            })
+        });
         Ok(moments)
     }
 

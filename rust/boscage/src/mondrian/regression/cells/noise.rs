@@ -19,6 +19,9 @@ use crate::mondrian::regression::state::ForestState;
 use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::arena::NodeId;
 
+/// The sums of sizes of errors at the stubs of a tree.
+type SumsOfStubs = HashMap<NodeId, (f64, f64)>;
+
 impl CellShare<Regression> {
     /// What other owners need of this one's errors for local noise.
     ///
@@ -68,7 +71,7 @@ impl CellShare<Regression> {
     fn scales_in<S: Scalar>(
         &self,
         storage: &Storage<S, NodeMoments>,
-        (state, known, prior): (&ForestState, &[HashMap<NodeId, (f64, f64)>], f64),
+        (state, known, prior): (&ForestState, &[SumsOfStubs], f64),
         run: &Run<'_>,
     ) -> Result<Vec<Vec<f64>>> {
         let observed = Observed::targets_of(&self.model.forest);

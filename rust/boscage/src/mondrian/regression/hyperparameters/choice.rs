@@ -39,13 +39,14 @@ pub struct TargetMoments {
 impl TargetMoments {
     /// Of a forest's targets. Every tree's root holds them, each rounded differently; the first is used.
     fn of<S: Scalar>(storage: &Storage<S, NodeMoments>, observed: Observed<'_>) -> Self {
-        Self::at_root(&storage.trees[0], observed)
+        let tree = &storage.trees[0];
+        Self::at_root(tree, observed.moments(0, tree))
     }
 
-    /// Those that the root of the first tree holds.
-    pub(crate) fn at_root<S: Scalar>(tree: &Tree<S, NodeMoments>, observed: Observed<'_>) -> Self {
+    /// Those at the root of the first tree.
+    pub(crate) fn at_root<S: Scalar>(tree: &Tree<S, NodeMoments>, moments: &NodeMoments) -> Self {
         let Some(root) = tree.arena.root() else { return Self::default() };
-        let moments = observed.moments(0, tree).moments(root);
+        let moments = moments.moments(root);
         let weight = tree.statistics.weight(root, tree.arena.n_rows(root));
         Self { weight, mean: moments.mean, squares: moments.squares }
     }
