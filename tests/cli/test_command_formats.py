@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -80,7 +81,6 @@ def test_a_pipe_with_a_name_is_read_once(folder: Path) -> None:
 
 FOREIGN = {
     "t.xlsx": "an Excel workbook (.xlsx)",
-    "t.zip": "a zip archive",
     "t.feather": "a Feather (Arrow) table",
     "t.json": "JSON",
     "lines.json": "JSON",
@@ -94,8 +94,6 @@ def write_foreign() -> None:
     feather.write_feather(flowers(), "t.feather", compression="uncompressed")
     with zipfile.ZipFile("t.xlsx", "w") as book:
         book.writestr("[Content_Types].xml", "<Types/>")
-    with zipfile.ZipFile("t.zip", "w") as archive:
-        archive.write("iris.csv")
     Path("t.json").write_text(json.dumps(flowers().to_pylist()))
     Path("lines.json").write_text("\n".join(map(json.dumps, flowers().to_pylist())))
     Path("t.html").write_text("<!DOCTYPE html><html></html>")
@@ -113,6 +111,17 @@ def test_foreign_formats_are_named(folder: Path, capsys: pytest.CaptureFixture[s
             f"{name}: found {found}, expected a model file, such as boscage fit writes"
         )
     assert not Path("m").exists()
+
+
+def test_packed_files_are_to_be_unpacked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile("t.zip", "w") as archive:
+        archive.write("iris.csv")
+    Path("t.csv.xz").write_bytes(lzma.compress(Path("iris.csv").read_bytes()))
+    for name, found in (("t.zip", "a zip archive"), ("t.csv.xz", "an xz-compressed file")):
+        assert fails(capsys, "fit", name, *FIT) == (
+            f"{name}: found {found}, expected a table: unpack it first"
+            " (gzip, bz2, zstd, lz4 are read)"
+        )
 
 
 def test_model_and_table_in_each_others_place(

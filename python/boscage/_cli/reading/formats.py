@@ -9,6 +9,8 @@ ENOUGH = 4096
 
 MODEL = "a boscage model"
 PARQUET = "a Parquet table"
+#: What holds other files, of which one may be a table.
+PACKED = (XZ, ZIP, SEVEN_ZIP) = "an xz-compressed file", "a zip archive", "a 7-Zip archive"
 #: Compressed files that are read as they are, and the names of their formats.
 COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -29,8 +31,8 @@ _BINARY = {
     b"\x93NUMPY": "a NumPy array",
     b"\x80\x04": "a Python pickle",
     b"\x80\x05": "a Python pickle",
-    b"\xfd7zXZ\0": "an xz-compressed file",
-    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
+    b"\xfd7zXZ\0": XZ,
+    b"7z\xbc\xaf\x27\x1c": SEVEN_ZIP,
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
     b"\xff\xfe": "UTF-16 text",
@@ -56,7 +58,7 @@ def not_csv(start: bytes) -> str | None:
             return words
     if start.startswith(_ZIP):
         is_excel = any(part in start for part in _EXCEL)
-        return "an Excel workbook (.xlsx)" if is_excel else "a zip archive"
+        return "an Excel workbook (.xlsx)" if is_excel else ZIP
     if b"\0" in start:
         return "binary data"
     for words, pattern in _TEXT.items():

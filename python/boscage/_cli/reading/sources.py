@@ -114,6 +114,8 @@ class Source:
             return "a table"
         if found == "UTF-16 text":
             return "UTF-8 text: save the table as CSV in UTF-8"
+        if found in formats.PACKED:
+            return f"a table: unpack it first ({', '.join(formats.COMPRESSED.values())} are read)"
         return "a table in CSV or Parquet: save it as one of these"
 
     def _read(self, stream: IO[bytes], size: int) -> bytes:
