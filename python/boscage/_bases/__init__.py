@@ -1,1 +1,1 @@
-"""What estimators have in common, and what those that sample a posterior do beside."""
+"""What all estimators have in common, and what those have in addition that sample a posterior."""

@@ -1,7 +1,7 @@
 """Categories of Bayesian trees and BART, as codes: the numbers of sorted labels.
 
-These trees part categories in two, so that no order of them is needed. Categories that are missing,
-or that no training row has, are NaN in the rows.
+These trees divide categories in two, so that no order of them is needed. Categories that are
+missing, or that no training row has, are NaN in the rows.
 """
 
 from __future__ import annotations

@@ -112,11 +112,11 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     Notes
     -----
     Where values of a feature are missing in training, a split on it also has a side for them, left
-    or right with probability 1/2 each. Where they are missing in the node, the split parts them
-    from the present values with probability 1/3, or surely if these are all equal (after Twala,
-    Jones and Hand 2008, and Kapelner and Bleich 2015). If no value of a feature was missing in
-    training, a missing one goes with the larger number of training rows, or left if they are
-    equal. A model of complete rows refuses missing values.
+    or right with probability 1/2 each. Where they are missing in the node, the split separates
+    them from the present values with probability 1/3, or surely if these are all equal (after
+    Twala, Jones and Hand 2008, and Kapelner and Bleich 2015). If no value of a feature was
+    missing in training, a missing one goes with the larger number of training rows, or left if
+    they are equal. A model of complete rows refuses missing values.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Models on a Dask cluster: the same as on one machine, bit for bit.
 
-Of a Mondrian forest each worker grows its share of the trees on all rows, or what is below its
-cells of trees on the rows of these. A tree is a function of the seed, its number and the rows, so
-nothing depends on the number of workers, on partitions or on their order. `fit_posterior` samples
-chains of BART and islands of Bayesian trees on workers.
+Each worker grows a share of a Mondrian forest's trees from all rows, or the parts of trees below
+its cells from the rows in these cells. A tree is a function of the seed, its number and the rows,
+so nothing depends on the number of workers, on partitions or on their order. `fit_posterior`
+samples chains of BART and islands of Bayesian trees on workers.
 """
 
 try:

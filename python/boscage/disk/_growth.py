@@ -38,7 +38,7 @@ from boscage.mondrian.feature_rates._samples import (
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
 _ROUNDS = 12
-"""Rows are counted at most so often: those of a cell that hardly differ are never parted."""
+"""Rows are counted at most so often: those of a cell that hardly differ are never separated."""
 _SPARE = 3
 """Cuts of the first count beyond those of cells of equal size."""
 _MOST_CELLS = 1 << 15

@@ -5,7 +5,8 @@ is the mean of the trees' probabilities and ``f`` the function that they explain
 logarithmic mean ``L(a, b) = (a - b) / (log a - log b)``, a difference of logarithms is a difference
 over ``L``, and a difference of numbers that of their logarithms times ``L``. So what features add
 to ``p`` and ``f`` becomes what they add to logarithms, these are added up, and then become what
-they add to probabilities (the logarithmic mean Divisia index, Ang 2004). No step leaves a rest.
+they add to probabilities (the logarithmic mean Divisia index, Ang 2004). No step leaves a
+remainder.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ first axis of a correspondence analysis of categories and classes. Where categor
 beyond chance, they are in the order of their names.
 
 Places are between 0 and 1. The distance between neighbours is half their share of the rows, so that
-frequent categories are parted often, and half the difference of their shrunk means. So any two
-categories can be parted by one cut, and one from all others by two. Missing values are a category
-like others; unknown categories lie there, too.
+frequent categories are separated often, and half the difference of their shrunk means. So any two
+categories can be separated by one cut, and one from all others by two. Missing values are a
+category like others; unknown categories lie there, too.
 """
 
 from __future__ import annotations

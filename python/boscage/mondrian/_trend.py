@@ -1,9 +1,9 @@
 """Which features the linear part of a regression forest's mean has: ``trend="auto"``.
 
-A slope is to help beyond the rows and not to hurt among them. So small forests with and without a
-slope in one feature predict blocks that they did not see: its upper and its lower third, from all
-other rows, and from those of the other third, which is farther. At last forests with and without
-all slopes that help predict rows that are left out at random.
+A slope must improve predictions beyond the rows, and must not harm those among the rows. So small
+forests with and without a slope in one feature predict blocks that they did not see: its upper and
+its lower third, from all other rows, and from those of the other third, which is farther. Finally,
+forests with and without all slopes that help predict rows that are left out at random.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class DrawnTree(ArrayTree):
         The feature on which a node splits; -1 at a leaf.
     threshold : ndarray of float64, shape (n_nodes,)
         Rows with ``x[feature] <= threshold`` go left; NaN at a leaf and at a split of categories.
-        Infinite where a split parts missing from present values.
+        Infinite where a split separates missing from present values.
     missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
         Whether rows in which the feature's value is missing go left; False at a leaf. None if no
         value was missing in training and no feature has categories.

@@ -43,7 +43,7 @@ _FIRST_CUTS, _MORE_CUTS = 6, 4
 _JUDGED_AT_A_TIME = 100
 """So many rows judge discounts at a time."""
 _ROUNDS = 12
-"""Rows are counted at most so often: those of a cell that hardly differ are never parted."""
+"""Rows are counted at most so often: those of a cell that hardly differ are never separated."""
 
 
 @dataclass(frozen=True)

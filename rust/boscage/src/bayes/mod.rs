@@ -11,9 +11,9 @@
 //! in the same gap between rows split the rows alike, so the samplers choose among gaps, and then draw the
 //! threshold uniformly in its gap.
 //!
-//! Values of features may be missing. A feature of which some are is two columns of the table, one for each side
-//! to which they may go (`data/sorted_columns`), and a cut that parts them from the others is one more gap
-//! (`data/sorted_column` has the prior). Samplers know only columns, of which each has a weight; finished trees
+//! Values of features may be missing. A feature with missing values is two columns of the table, one for each side
+//! to which these values may go (`data/sorted_columns`). A cut that separates missing from present values is one more
+//! gap (`data/sorted_column` has the prior). Samplers know only columns, each of which has a weight; finished trees
 //! have features and sides again (`tree`).
 //!
 //! - `prior` has the prior of trees, `leaf` the models of the leaves, `cuts` the gaps of a node with their

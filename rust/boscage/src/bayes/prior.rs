@@ -5,7 +5,7 @@ use crate::validate::check;
 
 /// A prior of trees: the probability that a node is split, by depth, and the weights of features. The
 /// threshold is uniform in the extent of the node's rows (thesis section 3.2.3). Missing values go to either side
-/// with equal probability; where there are some in the node, they are parted from the present values with
+/// with equal probability; where there are some in the node, they are separated from the present values with
 /// probability 1/3, or surely if these are all equal.
 ///
 /// All samplers take any such prior, for instance one of shallow trees:

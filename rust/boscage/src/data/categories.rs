@@ -1,16 +1,16 @@
 //! Splits of categories in two: how trees divide a feature whose values are codes `0, 1, ...` of categories.
 //!
 //! A feature with `n` categories has a fixed list of rules. With at most [`MAX_PARTED`] categories these are all
-//! `2^(n-1) - 1` ways to part the categories in two; with more they are one category against the others, `n` rules.
+//! `2^(n-1) - 1` ways to divide the categories in two; with more they are one category against the others, `n` rules.
 //! Each rule is a column of zeros and ones of the training rows (`sorted_columns`), and each has the same weight, so
 //! that the rules of a feature together weigh as much as another feature. A node draws its rule, by weight, from those
-//! that part its rows. Given the feature, all ways to part the categories that are present in the node are then equally
+//! that divide its rows. Given the feature, all ways to divide the categories that are present in the node are then equally
 //! probable (Chipman et al. 1998), and categories that are not are on either side with probability 1/2
 //! where all ways are rules.
 //!
 //! Missing values are one more category where there are some in training.
 
-/// The most categories of which all ways to part them are rules.
+/// The most categories of which all ways to divide them are rules.
 pub(crate) const MAX_PARTED: u32 = 6;
 
 /// The categories that a rule sends right. Nodes hold it in place of a threshold, as a number: the sum of `2^code`
@@ -56,7 +56,7 @@ impl RightSide {
     }
 }
 
-/// Number of rules of a feature with `n` categories. One category has a rule that parts no rows.
+/// Number of rules of a feature with `n` categories. One category has a rule that divides no rows.
 pub(crate) fn n_rules(n: u32) -> u32 {
     match n {
         0 | 1 => 1,

@@ -5,7 +5,7 @@
 //! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
 //!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
 //!   user. Missing values have ranks, too.
-//! - `categories` are the rules by which trees part the categories of a feature; each is a column of zeros and ones.
+//! - `categories` are the rules by which trees divide the categories of a feature; each is a column of zeros and ones.
 //! - `splits` are what finished trees of these models hold in place of ranks.
 //! - `ties` lists the features in which rows share values, since only these can cease to vary in a node of
 //!   several rows.

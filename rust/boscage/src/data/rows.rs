@@ -122,7 +122,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The rows, of which some features hold categories: codes below `n_categories` of the feature, or NaN where a
-    /// category is missing or unknown. 0 stands for a feature of numbers. Bayesian trees and BART part categories in
+    /// category is missing or unknown. 0 stands for a feature of numbers. Bayesian trees and BART divide categories in
     /// two instead of comparing codes.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether a cut can part the rows.
+    /// Whether a cut can divide the rows.
     pub(crate) fn varies(self) -> bool {
         self.low < self.high || self.has_missing && self.low == self.high
     }

@@ -240,7 +240,7 @@ fn read_node(reader: &mut Reader<'_>) -> Result<(NodeKind, f64)> {
     })
 }
 
-/// A threshold, which is infinite where a split parts missing from present values.
+/// A threshold, which is infinite where a split separates missing from present values.
 fn read_threshold(reader: &mut Reader<'_>) -> Result<f64> {
     if reader.version < MISSING_SIDES {
         return reader.finite("threshold");

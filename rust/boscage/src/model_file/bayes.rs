@@ -325,7 +325,7 @@ fn read_split(reader: &mut Reader<'_>, features: Features<'_>) -> Result<Preorde
     };
     let rule = reader.tree_split(feature, kinds, |reader| {
         let threshold = reader.f64("threshold")?;
-        // An infinite threshold parts missing from present values.
+        // An infinite threshold separates missing from present values.
         let is_apart = kinds.has_missing && threshold.is_infinite();
         if !is_apart && !(low..high).contains(&threshold) {
             let expected = format!("at least {low} and below {high}, the range of feature {feature}");

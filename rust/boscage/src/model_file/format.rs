@@ -369,7 +369,7 @@ impl<'a> Reader<'a> {
         Place { byte: self.position, name, depth: self.levels.len() }
     }
 
-    /// Checks a split that parts missing from present values: the missing ones lie beyond its infinite threshold.
+    /// Checks a split that separates missing from present values: the missing ones lie beyond its infinite threshold.
     ///
     /// # Errors
     /// An infinite threshold whose sign is not that of the side of missing values.

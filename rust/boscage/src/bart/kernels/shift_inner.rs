@@ -226,7 +226,7 @@ mod tests {
         SortedColumns::new(rows, &Threads::new(1), &Control::new()).unwrap()
     }
 
-    /// The name of a tree without the places of its cuts, but for those that part missing values, which no shift moves.
+    /// The name of a tree without the places of its cuts, but for those that separate missing values, which no shift moves.
     fn shape(name: &str, table: &SortedColumns) -> String {
         let mut parts = name.split('<');
         let mut shape = parts.next().unwrap_or_default().to_owned();

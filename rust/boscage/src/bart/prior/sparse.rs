@@ -7,7 +7,7 @@
 //! Since `1 / sum_V g` is the integral of `exp(-t sum_V g)` over `t`, the `g_d` are independent given all
 //! `t`: `g_d ~ Gamma(alpha / p + n_d, 1 + t_d)`, where `n_d` is the number of cuts along `d`, and `t_d` is
 //! the sum of `t` over the nodes with `d` in `V`. A feature of categories has a column for each rule; where only some of
-//! them part the rows of a node, it counts in the sums with their share. If all features vary in every node, this is
+//! them divide the rows of a node, it counts in the sums with their share. If all features vary in every node, this is
 //! Linero's Dirichlet update.
 
 use crate::bart::settings::Sparsity;

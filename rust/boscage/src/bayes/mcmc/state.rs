@@ -297,7 +297,7 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
         splits.then_some(Rule { cut: RankCut { feature, rank }, threshold })
     }
 
-    /// Logarithm of the prior density of a node's rule; minus infinity if the rule does not part the rows whose values
+    /// Logarithm of the prior density of a node's rule; minus infinity if the rule does not divide the rows whose values
     /// are present, nor these from the others.
     pub(crate) fn log_rule(&self, node: &NodeWithRows<L::Stats>, rule: &Rule) -> f64 {
         let (feature, varying) = (rule.cut.feature, self.varying(node));

@@ -127,7 +127,7 @@ pub struct PosteriorTree {
     /// Feature that is cut; -1 at a leaf.
     pub feature: Vec<i32>,
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf and at a split of categories. Infinite where a split
-    /// parts missing from present values.
+    /// separates missing from present values.
     pub threshold: Vec<f64>,
     /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
     /// training and no feature has categories.

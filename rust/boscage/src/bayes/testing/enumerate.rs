@@ -6,7 +6,7 @@
 //! `Z(rows, depth) = P(stop) l(rows) + P(split) sum_d sum_gap gap / (|V| extent) Z(left) Z(right)`,
 //!
 //! with `d` in `V`. Where values of `d` are missing in the table, they go left or right with probability 1/2
-//! each. Where `d` has categories, its rules weigh as much as one feature together, and a rule that parts no rows of the
+//! each. Where `d` has categories, its rules weigh as much as one feature together, and a rule that divides no rows of the
 //! node leaves its weight to all others. Where numbers are missing among the rows, a third of the cuts, or all if no other is possible, part them
 //! from the present values, and gaps are those between present values. Only sets of rows that cuts can make are
 //! visited. A set of rows is an integer with one bit for each row.
@@ -180,7 +180,7 @@ pub(crate) fn name_of<S>(tree: &PreorderTree<S>, table: &SortedColumns) -> Strin
         let column = table.column(split.rule.feature);
         let rank = column.last_rank_below(split.rule.threshold);
         let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|&&row| column.rank(row) <= rank);
-        assert!(!left.is_empty() && !right.is_empty(), "a cut parts the rows");
+        assert!(!left.is_empty() && !right.is_empty(), "a cut divides the rows");
         let rank = left.iter().map(|&row| column.rank(row)).max().unwrap();
         let [left, right] =
             [(at + 1, left), (split.right as usize, right)].map(|(at, rows)| name(tree, table, at, &rows));

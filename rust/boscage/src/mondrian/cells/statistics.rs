@@ -1,4 +1,4 @@
-//! What an owner of cells tells others of the statistics at the root of a subtree.
+//! What the owner of a cell tells the other owners about the statistics at the root of its subtree.
 
 use crate::error::Result;
 use crate::mondrian::cells::summary::Words;
@@ -6,7 +6,7 @@ use crate::mondrian::model::NodePosterior;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 
-/// Statistics whose [`join`](Statistics::join) needs only a part of what they are at a split's children.
+/// Statistics of which [`join`](Statistics::join) reads only a part at a split's children.
 pub(crate) trait CellStatistics: Statistics {
     /// That part of a node.
     type Root;

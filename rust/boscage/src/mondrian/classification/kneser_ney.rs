@@ -321,7 +321,7 @@ impl<C: PathCounts> Predictor<C> {
 }
 
 impl Term {
-    /// To a class of which a stop has a part.
+    /// What the term gives to a class that has a part of a table at its stop.
     fn of(self, part: Seat) -> f64 {
         self.table * part.table.float() + self.customer * part.more.float()
     }

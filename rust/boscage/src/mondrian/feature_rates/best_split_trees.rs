@@ -106,7 +106,7 @@ impl<'a> BestSplitGrower<'a> {
         let n = keys.len() as f64;
         let total: f64 = keys.iter().map(|&key| target(key)).sum();
         let all = total * total / n;
-        // A gain must exceed rounding errors. So must the difference of two gains: features that part rows alike gain the same.
+        // A gain must exceed rounding errors. So must the difference of two gains: features that divide rows alike gain the same.
         let least = 1e-12 * keys.iter().map(|&key| target(key) * target(key)).sum::<f64>();
         let mut best: Option<(f64, usize)> = None;
         let mut sum = 0.0;

@@ -289,7 +289,7 @@ impl Impurity {
         self
     }
 
-    /// What two gains may differ by where they are the same: features that part rows alike gain the same.
+    /// What two gains may differ by where they are the same: features that divide rows alike gain the same.
     fn rounding(&self) -> f64 {
         1e-12 * if self.counts.is_empty() { self.square } else { self.n }
     }

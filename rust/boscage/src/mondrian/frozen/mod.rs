@@ -10,7 +10,7 @@
 //!    written down ([`TreeRecord`](record::TreeRecord)), and the rows are dropped.
 //! 3. A tree is made from its record once its last cell has come ([`Freezer`](freezer::Freezer)).
 //!
-//! A record has no cuts: these follow from the tree's key and from which cuts part rows (`docs/keyed-mondrian.md`). Model files
+//! A record has no cuts: these follow from the tree's key and from which cuts separate rows (`docs/keyed-mondrian.md`). Model files
 //! hold the same records. Predictions are those of the forest with rows, bit for bit, whatever the blocks and groups are.
 
 pub(crate) mod forest;

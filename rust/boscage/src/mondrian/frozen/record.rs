@@ -1,4 +1,4 @@
-//! A tree without its rows, as it is written down: which cuts part rows, and what its leaves say.
+//! A tree without its rows, as it is written down: which cuts separate rows, and what its leaves say.
 
 use crate::data::{Scalar, Table};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Categories of a feature, and where each lies along it.
 //!
 //! A tree cuts features in two, so the categories of a feature lie in an order, each at a place of its own: any two can
-//! be parted by one cut, and one from all others by two. Places are chosen once, as reference ranges are, and kept with
+//! be separated by one cut, and one from all others by two. Places are chosen once, as reference ranges are, and kept with
 //! the forest. Rows hold places, so the process, its trees and predictions know nothing of categories.
 
 use crate::data::labels::Label;

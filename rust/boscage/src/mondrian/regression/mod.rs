@@ -6,7 +6,7 @@
 //! branch off (eq. 6.3, Algorithm 6.5), with the mean and variance of eq. 6.4. The prediction of the forest
 //! is the mixture of all trees' mixtures (eq. 6.5).
 //!
-//! - `hierarchy` is the posterior of one tree.
+//! - `hierarchy` is the posterior of one tree; `predictive` joins the predictions of all trees.
 //! - `hyperparameters` has the rules that choose `mu_H`, `gamma_1`, `gamma_2` and `sigma_y^2` (section 6.3.2
 //!   and beyond).
 //! - `noise` lets the noise differ from place to place.

@@ -163,10 +163,10 @@ impl ForestState {
     }
 }
 
-/// What a forest without a row explains, whose hyperparameters are those with it.
+/// What follows from all trees and targets of the forest without a row, with the hyperparameters of the forest with it.
 pub(super) struct Without {
     pub(super) solution: Solution,
-    /// With a trend, which the row had a part in: what its trend leaves of the targets, and messages about that, by tree.
+    /// If there is a trend, which depends on the row: targets less the trend without the row, and messages about them by tree.
     pub(super) residuals: Option<(Residuals, Vec<Messages>)>,
 }
 
