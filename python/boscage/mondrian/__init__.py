@@ -4,7 +4,7 @@ A tree is the restriction of a Mondrian process, drawn from a keyed generator, t
 A forest is therefore a function of its set of rows, whatever the order and grouping of updates.
 """
 
-from boscage.mondrian._uncertainty import Uncertainty
+from boscage.mondrian._forest.uncertainty import Uncertainty
 from boscage.mondrian.classifier import MondrianForestClassifier
 from boscage.mondrian.regressor import MondrianForestRegressor
 

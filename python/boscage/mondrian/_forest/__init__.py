@@ -1,1 +1,1 @@
-"""The base of the Mondrian forests, in five stages that build on each other."""
+"""The base of the Mondrian forests, in stages that build on each other."""

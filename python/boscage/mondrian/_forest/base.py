@@ -22,12 +22,12 @@ from boscage.mondrian._categories import (
     put,
     to_core,
 )
-from boscage.mondrian._explain import ForestExplanations
+from boscage.mondrian._forest.explain import ForestExplanations
 from boscage.mondrian._forest.growth import NewRows
 from boscage.mondrian._forest.merge import MergingForest
+from boscage.mondrian._forest.uncertainty import ScoringForest
 from boscage.mondrian._forest.warm_up import same_value
 from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
-from boscage.mondrian._uncertainty import ScoringForest
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")

@@ -1,65 +1,11 @@
 //! Methods of Mondrian forests.
 
-/// The methods of a Mondrian forest.
+/// The methods of a Mondrian forest with any posterior.
 macro_rules! forest_methods {
     ($class:ident) => {
         #[pymethods]
         #[allow(non_snake_case)]
         impl $class {
-            /// Shapley values of predictions: bases, and contributions.
-            #[pyo3(signature = (X, *, n_threads=1, progress=None))]
-            fn shapley<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-                progress: Option<Bound<'py, PyAny>>,
-            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
-                let (model, rows) = (self.model()?, X.rows_with_missing()?);
-                let work = |run: &boscage::Run<'_>| model.shapley(rows, run);
-                Ok(crate::explain::contribution_arrays(
-                    py,
-                    crate::gate::run(py, n_threads, progress.as_ref(), work)?,
-                ))
-            }
-
-            /// Contributions of the splits on the paths of rows: bases by row, and contributions.
-            #[pyo3(signature = (X, *, n_threads=1))]
-            fn path_contributions<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
-                let (model, rows) = (self.model()?, X.rows_with_missing()?);
-                let work = |run: &boscage::Run<'_>| model.path_contributions(rows, run);
-                Ok(crate::explain::contribution_arrays(py, crate::gate::run(py, n_threads, None, work)?))
-            }
-
-            /// The trees, whose leaves hold what they add to predictions.
-            #[pyo3(signature = (*, n_threads=1))]
-            fn leaf_trees<'py>(
-                &self,
-                py: Python<'py>,
-                n_threads: usize,
-            ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                let model = self.model()?;
-                let work = |run: &boscage::Run<'_>| model.leaf_trees(run);
-                crate::explain::leaf_trees(py, crate::gate::run(py, n_threads, None, work)?)
-            }
-
-            /// What the splits of each feature explain of the targets.
-            #[pyo3(signature = (*, n_threads=1))]
-            fn split_gains<'py>(
-                &self,
-                py: Python<'py>,
-                n_threads: usize,
-            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
-                let model = self.model()?;
-                let work = |run: &boscage::Run<'_>| model.split_gains(run);
-                Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, None, work)?))
-            }
-
             fn forget(&mut self, py: Python<'_>, ids: numpy::PyReadonlyArray1<'_, u64>) -> PyResult<()> {
                 let ids = crate::arrays::slice("ids", &ids)?;
                 let model = self.model_mut()?;
@@ -117,23 +63,6 @@ macro_rules! forest_methods {
                 Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, progress.as_ref(), work)?))
             }
 
-            /// The uncertainty of predictions, and its aleatoric part.
-            #[pyo3(signature = (X, *, n_threads=1))]
-            #[allow(non_snake_case)]
-            fn predict_uncertainty<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-            ) -> PyResult<[Bound<'py, numpy::PyArray1<f64>>; 2]> {
-                let rows = X.rows_with_missing()?;
-                let model = self.model()?;
-                let work = |run: &boscage::Run<'_>| model.predict_uncertainty(rows, run);
-                let size = Self::size(model, rows.n_rows());
-                let (total, aleatoric) = crate::gate::run_sized(py, size, n_threads, None, work)?;
-                Ok([total, aleatoric].map(|part| crate::arrays::vector(py, part)))
-            }
-
             #[getter]
             fn is_flushed(&self) -> PyResult<bool> {
                 Ok(self.model()?.is_flushed())
@@ -150,41 +79,6 @@ macro_rules! forest_methods {
                 self.model_mut()?.set_predictive(predictive);
                 self.settings.predictive = predictive;
                 Ok(())
-            }
-
-            /// A share of the forest whose bytes these are.
-            #[classmethod]
-            #[pyo3(signature = (data, share, *, n_threads=1))]
-            fn share_from_bytes(
-                class: &Bound<'_, pyo3::types::PyType>,
-                data: &[u8],
-                share: (usize, usize),
-                n_threads: usize,
-            ) -> PyResult<Self> {
-                let read =
-                    |run: &boscage::Run<'_>| boscage::$class::share_from_bytes(data, share.0..share.1, run);
-                crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
-            }
-
-            /// The hashes of the trees that are drawn here, one after the other.
-            fn tree_hashes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
-                let model = self.model()?;
-                let hashes = py.detach(|| model.tree_hashes());
-                Ok(pyo3::types::PyBytes::new(py, hashes.as_flattened()))
-            }
-
-            /// The digest of the whole forest, given the hashes of all its trees.
-            fn digest_of(&self, py: Python<'_>, trees: &[u8]) -> PyResult<String> {
-                let model = self.model()?;
-                Ok(py.detach(|| model.digest_of(trees.as_chunks().0)))
-            }
-
-            /// The trees that are drawn here: the first, and the one after the last.
-            #[getter]
-            fn share(&self) -> (usize, usize) {
-                let whole = 0..self.settings.n_estimators;
-                let share = self.settings.share.as_ref().unwrap_or(&whole);
-                (share.start, share.end)
             }
 
             fn digest(&self, py: Python<'_>) -> PyResult<String> {
@@ -325,4 +219,127 @@ macro_rules! forest_methods {
     };
 }
 
-pub(crate) use forest_methods;
+/// What a posterior says of its predictions: contributions of features, and parts of the uncertainty.
+macro_rules! explanation_methods {
+    ($class:ident) => {
+        #[pymethods]
+        #[allow(non_snake_case)]
+        impl $class {
+            /// Shapley values of predictions: bases, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1, progress=None))]
+            fn shapley<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+                progress: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
+                let (model, rows) = (self.model()?, X.rows_with_missing()?);
+                let work = |run: &boscage::Run<'_>| model.shapley(rows, run);
+                Ok(crate::explain::contribution_arrays(
+                    py,
+                    crate::gate::run(py, n_threads, progress.as_ref(), work)?,
+                ))
+            }
+
+            /// Contributions of the splits on the paths of rows: bases by row, and contributions.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn path_contributions<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<crate::explain::ContributionArrays<'py>> {
+                let (model, rows) = (self.model()?, X.rows_with_missing()?);
+                let work = |run: &boscage::Run<'_>| model.path_contributions(rows, run);
+                Ok(crate::explain::contribution_arrays(py, crate::gate::run(py, n_threads, None, work)?))
+            }
+
+            /// The trees, whose leaves hold what they add to predictions.
+            #[pyo3(signature = (*, n_threads=1))]
+            fn leaf_trees<'py>(
+                &self,
+                py: Python<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.leaf_trees(run);
+                crate::explain::leaf_trees(py, crate::gate::run(py, n_threads, None, work)?)
+            }
+
+            /// What the splits of each feature explain of the targets.
+            #[pyo3(signature = (*, n_threads=1))]
+            fn split_gains<'py>(
+                &self,
+                py: Python<'py>,
+                n_threads: usize,
+            ) -> PyResult<Bound<'py, numpy::PyArray1<f64>>> {
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.split_gains(run);
+                Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, None, work)?))
+            }
+
+            /// The uncertainty of predictions, and its aleatoric part.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            #[allow(non_snake_case)]
+            fn predict_uncertainty<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<[Bound<'py, numpy::PyArray1<f64>>; 2]> {
+                let rows = X.rows_with_missing()?;
+                let model = self.model()?;
+                let work = |run: &boscage::Run<'_>| model.predict_uncertainty(rows, run);
+                let size = Self::size(model, rows.n_rows());
+                let (total, aleatoric) = crate::gate::run_sized(py, size, n_threads, None, work)?;
+                Ok([total, aleatoric].map(|part| crate::arrays::vector(py, part)))
+            }
+        }
+    };
+}
+
+/// Shares of a forest, whose trees are drawn in several places.
+macro_rules! share_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// A share of the forest whose bytes these are.
+            #[classmethod]
+            #[pyo3(signature = (data, share, *, n_threads=1))]
+            fn share_from_bytes(
+                class: &Bound<'_, pyo3::types::PyType>,
+                data: &[u8],
+                share: (usize, usize),
+                n_threads: usize,
+            ) -> PyResult<Self> {
+                let read =
+                    |run: &boscage::Run<'_>| boscage::$class::share_from_bytes(data, share.0..share.1, run);
+                crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
+            }
+
+            /// The hashes of the trees that are drawn here, one after the other.
+            fn tree_hashes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
+                let model = self.model()?;
+                let hashes = py.detach(|| model.tree_hashes());
+                Ok(pyo3::types::PyBytes::new(py, hashes.as_flattened()))
+            }
+
+            /// The digest of the whole forest, given the hashes of all its trees.
+            fn digest_of(&self, py: Python<'_>, trees: &[u8]) -> PyResult<String> {
+                let model = self.model()?;
+                Ok(py.detach(|| model.digest_of(trees.as_chunks().0)))
+            }
+
+            /// The trees that are drawn here: the first, and the one after the last.
+            #[getter]
+            fn share(&self) -> (usize, usize) {
+                let whole = 0..self.settings.n_estimators;
+                let share = self.settings.share.as_ref().unwrap_or(&whole);
+                (share.start, share.end)
+            }
+        }
+    };
+}
+
+pub(crate) use {explanation_methods, forest_methods, share_methods};

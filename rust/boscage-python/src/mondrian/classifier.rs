@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
-use crate::methods::{file_methods, forest_methods};
+use crate::methods::{explanation_methods, file_methods, forest_methods, share_methods};
 use crate::mondrian::categories::{FeatureCategories, with_categories};
 use crate::mondrian::feature_rates;
 use crate::mondrian::missing::{Substitutes, with_substitutes};
@@ -55,6 +55,8 @@ fn link((power, noise): (f64, f64)) -> CalibrationLink {
 
 file_methods!(MondrianClassifier);
 forest_methods!(MondrianClassifier);
+explanation_methods!(MondrianClassifier);
+share_methods!(MondrianClassifier);
 
 #[pymethods]
 #[allow(non_snake_case)]

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
-use crate::methods::{file_methods, forest_methods};
+use crate::methods::{explanation_methods, file_methods, forest_methods, share_methods};
 use crate::mondrian::categories::{FeatureCategories, with_categories};
 use crate::mondrian::feature_rates;
 use crate::mondrian::missing::{Substitutes, with_substitutes};
@@ -97,6 +97,8 @@ pub(crate) fn dictionary<'py>(
 
 file_methods!(MondrianRegressor);
 forest_methods!(MondrianRegressor);
+explanation_methods!(MondrianRegressor);
+share_methods!(MondrianRegressor);
 
 #[pymethods]
 #[allow(non_snake_case)]
