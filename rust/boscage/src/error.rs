@@ -59,8 +59,8 @@ pub enum Error {
     },
     /// A row so far outside the reference ranges that no shell of the domain contains it.
     #[error(
-        "row {row}, feature {feature} of X is {value}: more than 2^{max_level} reference ranges away from \
-         [{low}, {high}]; transform the feature or give a wider feature_range"
+        "row {row}, feature {feature} of X is {value:?}: more than 2^{max_level} reference ranges away from \
+         [{low:?}, {high:?}]; transform the feature or give a wider feature_range"
     )]
     TooFar {
         /// Row in the given array.

@@ -35,9 +35,13 @@ impl FeatureMap {
             return wrong("no knots or 2 to 64, each with its share", found);
         }
         // NaN is not less than anything.
-        let increases = |values: &[f64]| values.windows(2).all(|pair| pair[0] < pair[1]);
-        if !(increases(&knots) && increases(&shares)) {
-            return wrong("knots and shares that increase", format!("{knots:?} with {shares:?}"));
+        let increases = |pair: &[f64]| pair[0] < pair[1];
+        for (values, what) in [(&knots, "knot"), (&shares, "share")] {
+            if let Some(i) = values.windows(2).position(|pair| !increases(pair)) {
+                let found =
+                    format!("{what} {i} is {:?} and {what} {} is {:?}", values[i], i + 1, values[i + 1]);
+                return wrong("knots and shares that increase", found);
+            }
         }
         if let (Some(first), Some(last)) = (shares.first(), shares.last())
             && (*first, *last) != (0.0, 1.0)
@@ -115,6 +119,18 @@ mod tests {
             *shares.last_mut().unwrap() = 1.0;
             if knots.len() < 2 { FeatureMap::default() } else { FeatureMap::new(knots, shares).unwrap() }
         })
+    }
+
+    #[test]
+    fn the_first_pair_that_does_not_increase_is_named() {
+        for (knots, shares, found) in [
+            (vec![0.0, 2.0, 1.0], vec![0.0, 0.5, 1.0], "knot 1 is 2.0 and knot 2 is 1.0"),
+            (vec![0.0, f64::NAN, 1.0], vec![0.0, 0.5, 1.0], "knot 0 is 0.0 and knot 1 is NaN"),
+            (vec![0.0, 1.0, 2.0], vec![0.0, 1e-300, 0.0], "share 1 is 1e-300 and share 2 is 0.0"),
+        ] {
+            let error = FeatureMap::new(knots, shares).unwrap_err().to_string();
+            assert_eq!(error, format!("feature_maps must be knots and shares that increase, found {found}"));
+        }
     }
 
     proptest! {
