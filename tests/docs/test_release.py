@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -27,9 +26,18 @@ ADDRESS = "https://github.com/someone/a.forest"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
+    """What the script reads, without an address if it has one."""
+    source = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    named = re.search(r'^Source = "(.+)"$', source, re.MULTILINE)
     for name in [*FILES, "README.md", SCRIPT]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+        text = (ROOT / name).read_text(encoding="utf-8")
+        if named and name == "README.md":
+            text = re.sub(rf"{re.escape(named[1])}/(raw|blob)/main/", "", text)
+        if named and name in FILES:
+            others = rf"{re.escape(named[1])}(?![\w.-])|^\[project\.urls\]$|docs\.rs/boscage"
+            text = "\n".join(row for row in text.splitlines() if not re.search(others, row)) + "\n"
+        (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 
