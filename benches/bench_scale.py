@@ -111,8 +111,8 @@ def on_cluster(n: int, d: int, trees: int, repeats: int) -> None:
         one = forest("classes", trees, 2, n_jobs=2)
         ratios: dict[str, list[float]] = {"wall clock": [], "processor time": []}
         for _ in range(repeats):
-            cluster_wall, cluster_used = _timed(client, lambda: grown.fit(features, labels))
-            wall, used = _timed(client, lambda: one.fit(X, y))
+            cluster_wall, cluster_used = timed(client, lambda: grown.fit(features, labels))
+            wall, used = timed(client, lambda: one.fit(X, y))
             table.add("two workers", cluster_wall, cluster_used)
             table.add("two threads", wall, used)
             ratios["wall clock"].append(cluster_wall / wall)
@@ -170,7 +170,7 @@ def _fit_apart(
         few = [part[:1000].rechunk({0: 1000}) for part in parts]
         grown.fit(*few)  # imports what a fit needs
         before = client.run(new_peak)
-        _, used = _timed(client, lambda: grown.fit(*parts))
+        _, used = timed(client, lambda: grown.fit(*parts))
         peaks = client.run(status, "VmHWM")
         return max(peaks[worker] - before[worker] for worker in peaks), used
 
@@ -188,7 +188,7 @@ def _spread(client: Any, array: Any) -> Any:
     )
 
 
-def _timed(client: Any, fit: Any) -> tuple[float, float]:
+def timed(client: Any, fit: Any) -> tuple[float, float]:
     """Seconds of wall clock, and of processors in this process and on all workers."""
     used, start = _processors(client), time.perf_counter()
     fit()
