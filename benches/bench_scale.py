@@ -2,8 +2,8 @@
 
 Fits run one after the other, each in a process of its own and with one thread (Linux). Seconds are
 of processor time, and memory is above that of the caller's table. Then a forest is grown on a Dask
-cluster of two workers of one thread each, and in one process with two threads, in turn. At last
-rows are shared out by cell over four workers, and in turn fitted in one process. Data are random
+cluster of two workers of one thread each, with trees apart and with cells apart, and in one process
+with two threads, in turn. At last rows are shared out by cell over four workers, and in turn fitted in one process. Data are random
 numbers; labels depend on ten features, and one in twenty is drawn at random.
 """
 
@@ -106,22 +106,31 @@ def on_cluster(n: int, d: int, trees: int, repeats: int) -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        features, labels = (_spread(client, array) for array in (X, y))
-        grown = ClusterForest(**params, client=client)
-        one = forest("classes", trees, 2, n_jobs=2)
-        ratios: dict[str, list[float]] = {"wall clock": [], "processor time": []}
-        for _ in range(repeats):
-            cluster_wall, cluster_used = timed(client, lambda: grown.fit(features, labels))
-            wall, used = timed(client, lambda: one.fit(X, y))
-            table.add("two workers", cluster_wall, cluster_used)
-            table.add("two threads", wall, used)
-            ratios["wall clock"].append(cluster_wall / wall)
-            ratios["processor time"].append(cluster_used / used)
-        assert grown.digest() == one.digest()
-        sent = client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total)
-    print(f"\nMB that workers sent each other in a fit: {sum(sent.values()) / repeats / 2**20:.1f}")
-    for name, of_runs in ratios.items():
-        verdict(f"two workers over two threads, {name}, median", float(np.median(of_runs)), 1.3)
+        parts = [_spread(client, array) for array in (X, y)]
+        few = [part[:1000].rechunk({0: 1000}) for part in parts]
+        digests, ratios = set(), {}
+        for repeat in range(repeats):
+            one = forest("classes", trees, 2, n_jobs=2)
+            alone = timed(client, lambda one=one: one.fit(X, y))
+            table.add("two threads", *alone)
+            digests.add(one.digest())
+            del one
+            for partition in ("trees", "cells"):
+                grown = ClusterForest(**params, partition=partition, client=client)
+                if repeat == 0:
+                    grown.fit(*few)  # imports what a fit needs
+                took = timed(client, lambda grown=grown: grown.fit(*parts))
+                table.add(f"{partition} apart", *took)
+                digests.add(grown.digest())
+                ratios.setdefault(partition, []).append(np.divide(took, alone))
+                del grown
+        assert len(digests) == 1
+    for partition, bound in (("trees", 1.3), ("cells", 2.0)):
+        for name, of_runs in zip(
+            ("wall", "processors"), np.transpose(ratios[partition]), strict=True
+        ):
+            what = f"{partition} apart on two workers over two threads, {name}, median"
+            verdict(what, float(np.median(of_runs)), bound)
 
 
 def apart(points: list[tuple[str, int, int, int, int]], n_workers: int) -> None:
@@ -211,6 +220,7 @@ def main() -> None:
         on_cluster(100_000, 10, 4, 1)
         return apart([("classes", 100_000, 10, 10, 2)], 2)
     on_cluster(1_000_000, 10, 10, 3)
+    on_cluster(1_000_000, 10, 100, 1)
     return apart(APART, 4)
 
 
