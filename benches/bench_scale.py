@@ -3,8 +3,9 @@
 Fits run one after the other, each in a process of its own and with one thread (Linux). Seconds are
 of processor time, and memory is above that of the caller's table. Then a forest is grown on a Dask
 cluster of two workers of one thread each, with trees apart and with cells apart, and in one process
-with two threads, in turn. At last rows are shared out by cell over four workers, and in turn fitted in one process. Data are random
-numbers; labels depend on ten features, and one in twenty is drawn at random.
+with two threads, in turn. At last rows are shared out by cell over four workers, and in turn fitted
+in one process. Data are random numbers; labels depend on ten features, and one in twenty is drawn
+at random.
 """
 
 from __future__ import annotations
