@@ -271,8 +271,11 @@ def test_weights_of_classes(client, class_weight, is_weighted):
     arrays = [x, y, rng.exponential(1.0, N_ROWS)] if is_weighted else [x, y]
     forest = apart(one, client).fit(*parted(rng, *arrays))
     check_same(forest, one.fit(*arrays))
-    one.class_weight = None
-    assert predicted(one, TEST_ROWS).tobytes() != predicted(forest.collect(), TEST_ROWS).tobytes()
+    weighted = predicted(one, TEST_ROWS)
+    for each in (one, forest):
+        each.set_params(class_weight=None)
+    check_same(forest, one)
+    assert predicted(one, TEST_ROWS).tobytes() != weighted.tobytes()
 
 
 def test_weights_of_other_classes_are_refused(client):

@@ -309,6 +309,12 @@ def test_classes_are_weighted(client, n_estimators, weight):
     check_same(forest, one.fit(x, y))
     check_same(forest.forget(np.arange(20)), one.forget(np.arange(20)))
     assert forest.collect().class_weight == weight
+    for each in (one, forest):
+        each.set_params(class_weight={"low": 0.25})
+    check_same(forest, one)
+    forest.set_params(class_weight={"none": 2.0})
+    with pytest.raises(ValueError, match="are not in class_weight"):
+        forest.predict_proba(da.from_array(TEST_ROWS))
 
 
 def test_a_share_that_moves_is_the_same_share(client):

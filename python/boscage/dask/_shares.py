@@ -284,6 +284,7 @@ class ClassifierShare(Share):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {
             "classes": self._forest.classes_,
+            "class_counts": self._forest._class_counts(),
             "selects_discount": self._forest._selects_discount(self._forest._model),
         }
 
@@ -291,7 +292,7 @@ class ClassifierShare(Share):
         return len(self._forest.classes_)
 
     def _predicted(self, X: Any) -> FloatArray:
-        proba: FloatArray = self._with_threads().predict_proba(X)
+        proba: FloatArray = self._with_threads()._predict_proba(X)
         return proba
 
     def _sums(
@@ -301,7 +302,8 @@ class ClassifierShare(Share):
         return votes
 
     def _of_sums(self, sums: FloatArray, common: tuple[float, float]) -> FloatArray:
-        return self._forest._weighted(self._forest._model.proba_of_votes(sums, common))
+        proba: FloatArray = self._forest._model.proba_of_votes(sums, common)
+        return proba
 
     def complete(self, common: Any) -> None:
         self._forest._flushed()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import boscage.mondrian
+from boscage._input.class_weights import reweighted, weights_of
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
 from boscage.dask._cells.classifier_share import ClassifierCellShare
@@ -66,6 +67,8 @@ class MondrianForestClassifier(DaskForest):
     _one_machine = boscage.mondrian.MondrianForestClassifier
     _share = ClassifierShare
     _cell_share = ClassifierCellShare
+
+    class_weight: Any
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class MondrianForestClassifier(DaskForest):
         -------
         dask.array.Array of shape (n_samples, n_classes)
             Columns are in the order of ``classes_``; one chunk for each partition. It is of the
-            forest as it is now, whatever is learned before it is computed.
+            forest and of ``class_weight`` as they are now, whatever changes before it is computed.
 
         Raises
         ------
@@ -157,9 +160,15 @@ class MondrianForestClassifier(DaskForest):
         TypeError
             If `X` is not a Dask collection.
         ValueError
-            When it is computed, if a partition is refused; the message names partition and row.
+            If ``class_weight`` has weights of other classes but not of all these. When it is
+            computed, if a partition is refused; the message names partition and row.
         """
-        return self._by_partition(X, len(self.classes_))
+        facts, classes = self._require_fitted().facts, self.classes_
+        proba = self._by_partition(X, len(classes))
+        weights = weights_of(self.class_weight, classes, lambda: facts["class_counts"])
+        if weights is None:
+            return proba
+        return proba.map_blocks(reweighted, weights, dtype=proba.dtype, meta=proba._meta)
 
     def predict(self, X: Any) -> da.Array:
         """Predict the most probable class, lazily; the first if several are equally probable.

@@ -15,8 +15,7 @@ import distributed
 import numpy as np
 
 from boscage import _core
-from boscage._input.class_weights import weights_of
-from boscage._types import AnyArray, FloatArray, Ids, Label
+from boscage._types import AnyArray, Ids, Label
 from boscage.dask._cells import classifier_share, regressor_share, tasks
 from boscage.dask._cells.classifier_share import ClassifierCellShare
 from boscage.dask._cells.regressor_share import RegressorCellShare
@@ -128,14 +127,7 @@ class CellForest:
         tell, finish = (dask.delayed(task, pure=False) for task in (tasks.lists, tasks.finished))
         lists = [tell(share, routed, owner) for owner, share in enumerate(self.shares)]
         last = self.shares[number % n_owners]
-        return finish(last, routed, lists, self.link, n_outputs, self.class_weights())
-
-    def class_weights(self) -> FloatArray | None:
-        """The weight of each class, if `class_weight` says that they have any."""
-        if not self.recipe.has_labels:
-            return None
-        own = (self.growth.template.class_weight, self.facts["classes"])
-        return weights_of(*own, lambda: self.facts["class_counts"])
+        return finish(last, routed, lists, self.link, n_outputs)
 
     def named(self, forest: Any) -> Any:
         """A forest that knows the features: number, categories, and names if they have any."""

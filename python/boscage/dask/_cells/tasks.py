@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core
-from boscage._input.class_weights import reweighted
 from boscage._input.columns import dense
 from boscage._types import FloatArray, Rows
 from boscage.dask import _shares
@@ -166,11 +165,9 @@ def finished(
     of_owners: list[NDArray[np.uint64]],
     link: Any,
     n_outputs: int,
-    class_weights: FloatArray | None,
 ) -> FloatArray:
     """The predictions of a partition, given the lists of all owners, and what calibrates."""
     rows, _ = routed
     if not len(rows):
         return np.empty((0, n_outputs))
-    found = share.finished(aligned(rows), [aligned(own) for own in of_owners], link)
-    return found if class_weights is None else reweighted(found, class_weights)
+    return share.finished(aligned(rows), [aligned(own) for own in of_owners], link)
