@@ -286,6 +286,18 @@ def test_weights_of_other_classes_are_refused(client):
         forest.predict_proba(da.from_array(TEST_ROWS, chunks=25))
 
 
+def test_targets_whose_squares_vanish_are_refused(client):
+    one = clone(NUMBERS[0])
+    x, y = data(one)
+    forest = apart(one, client)
+    tiny = parted(np.random.default_rng(0), x, 1e-200 * y)
+    with pytest.raises(ValueError, match="so that squares do not vanish; found a largest"):
+        forest.fit(*tiny)
+    assert not hasattr(forest, "_fitted")
+    forest.fit(*parted(np.random.default_rng(1), x, y)).partial_fit(*tiny)
+    check_same(forest, one.fit(x, y).partial_fit(x, 1e-200 * y))
+
+
 def test_hyperparameters_are_those_of_one_machine(client):
     for one in NUMBERS:
         one = clone(one)

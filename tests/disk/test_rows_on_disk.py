@@ -161,6 +161,13 @@ def test_a_rule_that_takes_too_much_memory_is_refused() -> None:
         forest.fit(X, y + X[:, 0])
 
 
+def test_targets_whose_squares_vanish_are_refused() -> None:
+    X, y = rows(300, 1)
+    forest = disk.MondrianForestRegressor("64MB", n_estimators=2)
+    with pytest.raises(ValueError, match="so that squares do not vanish; found a largest"):
+        forest.fit(X, 1e-200 * (y + 1.0))
+
+
 @pytest.mark.parametrize("task", ["classes", "numbers"])
 def test_learned_rates_are_those_of_all_rows(
     task: str, small: type[SmallCosts], monkeypatch: pytest.MonkeyPatch

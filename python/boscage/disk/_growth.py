@@ -28,6 +28,7 @@ from boscage.mondrian._forest.cell_plans import (
     summed,
 )
 from boscage.mondrian._forest.growth import GrowthPlan
+from boscage.mondrian._regression import check_largest_target
 from boscage.mondrian.feature_rates._samples import (
     Copies,
     KeyCounts,
@@ -58,6 +59,8 @@ class Facts:
     """The number of rows of each label."""
     low: FloatArray
     high: FloatArray
+    largest: float
+    """The largest target by magnitude; 0 for labels."""
 
     def and_(self, other: Facts) -> Facts:
         """Of the rows of both."""
@@ -69,6 +72,7 @@ class Facts:
             np.bincount(codes, weights=counts, minlength=len(labels)).astype(np.uint64),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
+            max(self.largest, other.largest),
         )
 
 
@@ -119,6 +123,7 @@ def find_facts(blocks: Passes, *, is_classifier: bool) -> Facts:
     for block in blocks:
         labels: AnyArray = block.y[:0]
         n_rows_of: AnyArray = np.zeros(0, np.uint64)
+        largest = 0.0
         if is_classifier:
             labels, n_rows_of = np.unique(block.y, return_counts=True)
             if kind and block.y.dtype.kind != kind:
@@ -126,11 +131,14 @@ def find_facts(blocks: Passes, *, is_classifier: bool) -> Facts:
                     f"{block.name}: y is of type {block.y.dtype}, unlike in the rows before"
                 )
             kind = block.y.dtype.kind
+        else:
+            largest = float(np.abs(block.y).max())
         low, high = block.X.min(axis=0).astype(float), block.X.max(axis=0).astype(float)
-        own = Facts(len(block.X), labels, n_rows_of, low, high)
+        own = Facts(len(block.X), labels, n_rows_of, low, high, largest)
         found = own if found is None else found.and_(own)
     if found is None:
         raise ValueError("X has no rows")
+    check_largest_target(found.largest)
     return found
 
 

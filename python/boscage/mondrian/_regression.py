@@ -23,6 +23,15 @@ Self = TypeVar("Self", bound="RegressionForest")
 _MIN_LARGEST_TARGET = 1e-140
 
 
+def check_largest_target(largest: float) -> None:
+    """Refuse targets of which this is the largest magnitude if squares of all of them vanish."""
+    if 0.0 < largest < _MIN_LARGEST_TARGET:
+        raise ValueError(
+            f"y must be zero everywhere or at least {_MIN_LARGEST_TARGET} by magnitude "
+            f"somewhere, so that squares do not vanish; found a largest magnitude of {largest}"
+        )
+
+
 class RegressionForest(MondrianForest):
     """A Mondrian forest whose targets are numbers, without its predictions."""
 
@@ -161,11 +170,7 @@ class RegressionForest(MondrianForest):
         largest = np.abs(y).max()
         if 0.0 < largest < _MIN_LARGEST_TARGET and model is not None:
             largest = np.abs(self._with_stored(model, (y,))).max()
-        if 0.0 < largest < _MIN_LARGEST_TARGET:
-            raise ValueError(
-                f"y must be zero everywhere or at least {_MIN_LARGEST_TARGET} by magnitude "
-                f"somewhere, so that squares do not vanish; found a largest magnitude of {largest}"
-            )
+        check_largest_target(largest)
         return (y,), {}
 
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

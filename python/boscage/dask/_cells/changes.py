@@ -38,6 +38,7 @@ from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
 from boscage.mondrian._missing import Substitutes, check_substitutes
+from boscage.mondrian._regression import check_largest_target
 
 _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""
@@ -70,6 +71,7 @@ def fit(
     """A new forest."""
     new = _arrived(client, template, given, None, window=template._window())
     facts = _facts(client, new.pieces, share)
+    check_largest_target(max(of.largest for of in facts))
     declared = _declared(template, given, None)
     known, next_id = declared or [], max(of.last_id for of in facts) + 1
     chooser = Chooser(client, new.pieces, len(cluster))
@@ -101,6 +103,7 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     pieces = [*before.rows(), *_placed(client, new.pieces, tables)]
     new.pieces.clear()
     facts = _facts(client, pieces, recipe.share)
+    check_largest_target(max(of.largest for of in facts))
     next_id = max(recipe.next_id, *(of.last_id + 1 for of in facts))
     learned = replace(recipe.learned, settings=settings, tables=tables)
     known = before.growth.names or []

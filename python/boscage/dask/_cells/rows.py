@@ -87,6 +87,8 @@ class Facts:
     """Whether a row lacks a value."""
     arrivals: tuple[int, int]
     """The least and the greatest arrival."""
+    largest: float
+    """The largest target by magnitude; 0 for labels."""
 
 
 def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]:
@@ -187,6 +189,7 @@ def facts(own: Piece, has_labels: bool) -> Facts:
         own.weights is not None,
         lacks_values,
         (int(own.arrivals.min()), int(own.arrivals.max())) if n_rows else (0, 0),
+        0.0 if has_labels else float(np.abs(own.target).max(initial=0.0)),
     )
 
 
