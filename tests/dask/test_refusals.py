@@ -159,12 +159,38 @@ def test_parameters(fitted):
         with pytest.raises(ValueError, match=message):
             forest.fit(X, y)
     before = fitted.digest()
-    with pytest.raises(ValueError, match="posterior='joint' needs all trees on one worker"):
+    with pytest.raises(
+        ValueError, match="with posterior='joint' one worker needs the first 2 trees, and it has 1"
+    ):
         fitted.set_params(posterior="joint").partial_fit(X, y)
     with pytest.raises(ValueError, match="lifetime was inf when the forest was grown"):
         fitted.set_params(posterior="kneser-ney", lifetime=1.0).partial_fit(X, y)
     fitted.set_params(lifetime=np.inf)
     assert fitted.digest() == before
+
+
+def test_a_rule_that_needs_more_trees_than_one_worker_has(client):
+    X, y = arrays(ROWS), arrays(ROWS[:, 0])
+    forest = MondrianForestRegressor(
+        6,
+        random_state=1,
+        feature_weights=None,
+        posterior="exact",
+        hyperparameters="heuristic",
+        client=client,
+    )
+    forest.fit(X, y)
+    assert len(forest.workers_) == 2
+    before = forest.digest()
+    message = (
+        "with posterior='exact' and hyperparameters='loo' one worker needs the first 6 trees, and "
+        "it has 3"
+    )
+    with pytest.raises(ValueError, match=message):
+        forest.set_params(hyperparameters="loo").partial_fit(X, y)
+    assert forest.digest() == before
+    assert len(forest.set_params(hyperparameters="ml").fit(X, y).workers_) == 2
+    assert len(forest.set_params(hyperparameters="loo").fit(X, y).workers_) == 1
 
 
 def test_a_fitted_forest_is_not_pickled(fitted):

@@ -258,12 +258,17 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         return self._one_machine(**params | {"verbose": 0})
 
     def _check_still_shared_out(self, template: Any, before: Fitted) -> None:
-        """Refuse parameters that need all trees on one worker if they are on several."""
-        model = template._new_model(template._settings(), 0)
-        if len(before.shares) > 1 and model.n_trees_to_choose == model.n_estimators > 1:
+        """Refuse parameters for which one worker needs more of the trees than it has."""
+        needed = template._new_model(template._settings(), 0).n_trees_to_choose
+        found = before.facts["n_trees"]
+        if found < needed:
+            names = ("posterior", "hyperparameters")
+            own = [
+                f"{name}={getattr(template, name)!r}" for name in names if hasattr(template, name)
+            ]
             raise ValueError(
-                "posterior='joint' needs all trees on one worker, and they are on "
-                f"{len(before.shares)}: call fit to grow them anew"
+                f"with {' and '.join(own)} one worker needs the first {needed} trees, and it has "
+                f"{found}: call fit to grow them anew"
             )
 
     # -- the cluster ------------------------------------------------------------------------------

@@ -226,7 +226,9 @@ class Share:
     def facts(self) -> dict[str, Any]:
         """What the client knows of the forest."""
         forest = self._forest
+        first, end = forest._model.share
         return {
+            "n_trees": end - first,
             "n_rows": forest.n_rows_,
             "n_features_in": forest.n_features_in_,
             "feature_names_in": getattr(forest, "feature_names_in_", None),

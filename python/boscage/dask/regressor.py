@@ -33,8 +33,8 @@ class MondrianForestRegressor(DaskForest):
     n_estimators, ...
         All parameters of `boscage.MondrianForestRegressor`, with the same defaults. ``n_jobs``
         is the number of threads for each share; None means all threads of the worker. Where trees
-        choose hyperparameters together, one worker has these: all trees with ``posterior="joint"``
-        or ``hyperparameters="ml"``, and with ``hyperparameters="loo"`` the first 32.
+        choose hyperparameters together, one worker has these: all trees with ``posterior="joint"``,
+        else the first 32 with ``hyperparameters="loo"``, and the first four with "ml".
     partition : {"trees", "cells"}, default="trees"
         What is shared out. With "trees" each worker needs room for all rows and its trees. With
         "cells" the rows go to the owners of their cells, and each worker holds about its share of

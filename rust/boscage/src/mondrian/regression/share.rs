@@ -17,7 +17,7 @@ use crate::mondrian::prediction::walk;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::hyperparameters::choice::{self, TargetMoments};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Chosen;
-use crate::mondrian::regression::hyperparameters::trial::TREES;
+use crate::mondrian::regression::hyperparameters::{marginal_likelihood, trial};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::predictive::{ForestPosterior, Paths, Running, TwoMoments};
@@ -40,8 +40,10 @@ impl RegressionSettings {
             (Posterior::Fast, _) => 1,
             _ if self.hyperparameters.is_some() => 1,
             (Posterior::Exact, HyperparameterRule::Heuristic) => 1,
-            (Posterior::Exact, HyperparameterRule::LeaveOneOut) => n_estimators.min(TREES),
-            (Posterior::Exact, HyperparameterRule::MarginalLikelihood) => n_estimators,
+            (Posterior::Exact, HyperparameterRule::LeaveOneOut) => n_estimators.min(trial::TREES),
+            (Posterior::Exact, HyperparameterRule::MarginalLikelihood) => {
+                n_estimators.min(marginal_likelihood::TREES)
+            }
         }
     }
 }

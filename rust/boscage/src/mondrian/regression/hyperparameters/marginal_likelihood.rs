@@ -14,7 +14,7 @@ use crate::mondrian::tree::arena::NodeId;
 
 /// Trees that the marginal likelihood is maximised over: the hyperparameters are shared by all trees, and
 /// the likelihoods of a few differ little.
-const TREES: usize = 4;
+pub(crate) const TREES: usize = 4;
 const ITERATIONS: usize = 60;
 
 /// The mean over trees of the log marginal likelihood of the targets (section 6.3.2, a by-product of section 6.3.1).
