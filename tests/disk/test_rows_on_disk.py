@@ -157,8 +157,20 @@ def test_a_rule_looks_at_some_of_many_rows() -> None:
 def test_a_rule_that_takes_too_much_memory_is_refused() -> None:
     X, y = rows(20_000, 1, np.float32)
     forest = disk.MondrianForestRegressor("64MB", n_estimators=40, min_samples_split=2)
-    with pytest.raises(MemoryError, match="memory_limit of 64 MB is too small"):
+    message = "memory_limit of 64 MB is too small: .* the forest that chooses hyperparameters takes"
+    with pytest.raises(MemoryError, match=message):
         forest.fit(X, y + X[:, 0])
+    forest.set_params(hyperparameters="ml", n_estimators=6).fit(X, y + X[:, 0])
+
+
+def test_a_rule_has_the_memory_that_all_trees_take_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rows(4000, 1, np.float32)
+    of_rule = Costs(64 << 20, 4, 4, 0).rule(4000, 30, 2)
+    monkeypatch.setattr(Costs, "of_forest", property(lambda self: 1.2 * of_rule))
+    common: dict[str, Any] = {"n_estimators": 30, "random_state": 2, "feature_weights": None}
+    forest = disk.MondrianForestRegressor("64MB", **common).fit(X, y + X[:, 0])
+    one = one_machine(forest, X, y + X[:, 0])
+    np.testing.assert_array_equal(forest.predict(X[:50]), one.predict(X[:50]))
 
 
 def test_targets_whose_squares_vanish_are_refused() -> None:

@@ -84,8 +84,8 @@ class DiskForest(Estimator):
         TypeError
             If `X` or `y` is of a wrong type.
         MemoryError
-            If the trees, or the rows of a cell that cannot be cut, do not fit in
-            ``memory_limit``.
+            If the trees, the rows of a cell that cannot be cut, or the forest that chooses
+            hyperparameters do not fit in ``memory_limit``.
         OSError
             If a file cannot be read.
         KeyboardInterrupt

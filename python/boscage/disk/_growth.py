@@ -170,10 +170,10 @@ class Growth:
         plan = first_plan(self.learned, (max(levels), all(singles)))
         self._plan, self._n_rows_of_cells = self._with_cells(plan)
 
-    def _sample(self, order: int, n: int) -> Sample:
-        """The first rows in an order: of some keys at a time, so that counts fit in memory."""
+    def _sample(self, order: int, n: int, room: float) -> Sample:
+        """The first rows in an order: of some keys at a time, so that counts fit in the room."""
         n_rows = self._facts.n_rows
-        n_groups = math.ceil(n_rows * self._costs.key / self._costs.of_forest)
+        n_groups = math.ceil(n_rows * self._costs.key / room)
         groups = []
         for group in range(n_groups):
             each = (
@@ -248,8 +248,12 @@ class Growth:
         sizes = self._n_rows_of_cells.astype(np.int64)
         all_pairs, at = int(sizes.sum()), 0
         hyperparameters = self._given()
+        n_of_first_tree = int(np.searchsorted(np.cumsum(sizes), self._facts.n_rows, side="right"))
         while at < len(sizes):
             n_cells = self._n_that_fit(freezer, sizes[at:], leaves)
+            if hyperparameters is None:
+                # Other trees would take the memory that the rule needs.
+                n_cells = min(n_cells, n_of_first_tree - at)
             part = freezer.next_cells(n_cells)
             n_pairs = int(sizes[at : at + n_cells].sum())
             X, y = self._collected(part, min(n_pairs, self._facts.n_rows))
@@ -282,13 +286,15 @@ class Growth:
         n_rows = min(self._facts.n_rows, _core.RULE_ROWS)
         n_trees = _core.MondrianRegressor(**settings).n_trees_to_choose
         needed = self._costs.rule(n_rows, n_trees, settings["min_samples_split"])
-        if needed > self._costs.of_forest - freezer.nbytes:
+        room = self._costs.of_forest - freezer.nbytes
+        if needed > room:
             raise MemoryError(
                 f"memory_limit of {in_words(self._costs.limit)} is too small: beside "
                 f"{in_words(freezer.nbytes)} of trees, the forest that chooses hyperparameters "
-                f"takes about {in_words(needed)}; give more, or a dictionary of hyperparameters"
+                f"takes about {in_words(needed)}; give more, or take a greater min_samples_split "
+                "or other hyperparameters"
             )
-        sample = self._sample(self.learned.seed, _core.RULE_ROWS)
+        sample = self._sample(self.learned.seed, _core.RULE_ROWS, room)
         moments = freezer.target_moments()
         chosen = chosen_apart(self._template, self.learned, sample, moments, self._n_threads)
         give_back()
