@@ -29,13 +29,27 @@ pub fn first_by_contents(
 ) -> Result<Vec<u32>> {
     check_n_targets(rows.n_rows(), targets.len())?;
     weights.map_or(Ok(()), |weights| check_row_weights(weights, rows.n_rows()))?;
-    let mut all = RowsByContents::new(seed);
-    for row in 0..rows.n_rows() {
-        all.insert(row as RowId, rows.row(row));
-    }
-    let weight = |row: RowId| weights.map_or(0, |weights| weights[row as usize].to_bits());
-    let first = all.first(n, |row| to_ordered(targets[row as usize] + 0.0), weight);
-    Ok(first.into_iter().map(|(row, _)| row).collect())
+    let mut by_key: Vec<(u64, RowId)> = keys_of_contents(rows, seed).into_iter().zip(0..).collect();
+    by_key.sort_unstable();
+    let copies = || by_key.chunk_by(|(a, _), (b, _)| a == b);
+    let keys: Vec<u64> = copies().map(|copies| copies[0].0).collect();
+    let n_rows_of: Vec<u64> = copies().map(|copies| copies.len() as u64).collect();
+    let content = |row: RowId| {
+        let weight = weights.map_or(0, |weights| weights[row as usize].to_bits());
+        (to_ordered(targets[row as usize] + 0.0), weight)
+    };
+    let mut sorted: HashMap<u64, Vec<RowId>> = HashMap::new();
+    let chosen = first_of_keys(&keys, &n_rows_of, n)?.into_iter().map(|(_, key, number)| {
+        let copies = sorted.entry(key).or_insert_with(|| {
+            let start = by_key.partition_point(|&(other, _)| other < key);
+            let copies = by_key[start..].iter().take_while(|&&(other, _)| other == key);
+            let mut copies: Vec<RowId> = copies.map(|&(_, row)| row).collect();
+            copies.sort_by_key(|&row| content(row));
+            copies
+        });
+        copies[number as usize]
+    });
+    Ok(chosen.collect())
 }
 
 /// The keys of rows' features, from which [`first_of_keys`] finds the order of a seed.
