@@ -51,7 +51,8 @@ class RegressorCellShare(CellShare):
 
     def messages(self, chosen: Chosen) -> NDArray[np.uint64]:
         """What other owners need of this share's messages."""
-        words: NDArray[np.uint64] = self.core.messages(chosen, n_threads=self.n_threads())
+        with self._lock:
+            words: NDArray[np.uint64] = self.core.messages(chosen, n_threads=self.n_threads())
         return words
 
     def set_messages(self, chosen: Chosen, messages: Words) -> None:
