@@ -72,7 +72,9 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
     assert "--id-column" in refused("-t", "species", "--id-column", "id", "--memory-limit", "1GB")
     assert "--memory-limit" in refused(*FIT[:-1], "1MB")
     numbers = ["-t", "x0", "--drop", "id,species", "--memory-limit", "1GB"]
-    assert "regression has only --posterior exact" in refused(*numbers, "--posterior", "joint")
+    assert "for regression with --memory-limit only --posterior exact is" in refused(
+        *numbers, "--posterior", "joint"
+    )
     assert "--noise local" in refused(*numbers, "--noise", "local")
     text = ["-t", "x0", "--drop", "id", "--task", "classification", "--memory-limit", "1GB"]
     assert "column 'species' holds categories" in refused(*text)

@@ -80,7 +80,8 @@ def fit(memory_limit: str, task: str, settings: Parameters, rows: TableRows) -> 
     only = _POSTERIORS[task]
     if (found := settings.get("posterior", only)) != only:
         raise UserError(
-            f"--posterior {found}: with --memory-limit {task} has only --posterior {only}"
+            f"--posterior {found}: for {task} with --memory-limit only --posterior {only} is "
+            "offered"
         )
     own = {name: value for name, value in settings.items() if name not in (*_ONLY, "posterior")}
     model = _FORESTS[task](memory_limit, **own, verbose=1)

@@ -14,7 +14,7 @@ from boscage.dask._cells.regressor_share import RegressorCellShare
 from boscage.dask._cluster import Fitted
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._forest.base import Given
-from boscage.mondrian._forest.cell_plans import HYPERPARAMETERS
+from boscage.mondrian._forest.cell_plans import hyperparameters_of
 
 
 class MondrianForestRegressor(DaskForest):
@@ -155,4 +155,4 @@ class MondrianForestRegressor(DaskForest):
         if fitted.common is None:
             own: dict[str, float] = self._ask_share(RegressorShare.hyperparameters)
             return own
-        return dict(zip(HYPERPARAMETERS, fitted.common.result(), strict=False))
+        return hyperparameters_of(fitted.common.result())

@@ -24,6 +24,7 @@ from boscage.mondrian._forest.cell_plans import (
     Counts,
     chosen_apart,
     first_plan,
+    hyperparameters_of,
     learned_apart,
     summed,
 )
@@ -159,7 +160,7 @@ class Growth:
         self._template = template
         sample = None
         if template._learns_rates():
-            sample = self._sample(learning_order(seed), LEARNING_ROWS)
+            sample = self._sample(learning_order(seed), LEARNING_ROWS, costs.of_forest)
         self.learned: GrowthPlan = learned_apart(
             template, facts.low, facts.high, seed, sample, n_threads
         )
@@ -298,7 +299,7 @@ class Growth:
         moments = freezer.target_moments()
         chosen = chosen_apart(self._template, self.learned, sample, moments, self._n_threads)
         give_back()
-        return dict(zip(HYPERPARAMETERS, chosen, strict=False))
+        return hyperparameters_of(chosen)
 
     def _n_that_fit(self, freezer: Any, sizes: AnyArray, leaves: float) -> int:
         """The number of the next cells for which there is room."""

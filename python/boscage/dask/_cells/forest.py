@@ -31,7 +31,7 @@ from boscage.dask._cells.shares import CellShare, Growth
 from boscage.dask._cluster import wait_for
 from boscage.dask._shares import VERSION, new_forest
 from boscage.mondrian._discount import DISCOUNTS
-from boscage.mondrian._forest.cell_plans import HYPERPARAMETERS, first_plan, summed
+from boscage.mondrian._forest.cell_plans import first_plan, hyperparameters_of, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._forest.warm_up import WarmUp
 
@@ -209,7 +209,7 @@ def grow_forest(
     elif sample is None:
         sample = chooser.learning(facts, recipe.known, recipe.learned.seed)
     if "hyperparameters" in settings:
-        choosing = chooser.choosing(facts, recipe.learned)
+        choosing = chooser.choosing(facts, recipe.learned.seed)
     if settings.get("calibration") is not None:
         calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
@@ -305,8 +305,8 @@ def _with_messages(forest: CellForest, sample: Any) -> CellForest:
     if forest.growth.settings["noise"] == "local":
         shares = each(regressor_share.with_noise, each(regressor_share.sizes))
     wait_for(shares)
-    values = dict(zip(HYPERPARAMETERS, chosen.result(), strict=False))
-    return replace(forest, shares=tuple(shares), facts=forest.facts | {"hyperparameters": values})
+    facts = forest.facts | {"hyperparameters": hyperparameters_of(chosen.result())}
+    return replace(forest, shares=tuple(shares), facts=facts)
 
 
 def _calibrated(forest: CellForest) -> CellForest:

@@ -19,7 +19,6 @@ from boscage._types import Ids, Label
 from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, sorted_labels
 from boscage.mondrian._discount import judging_arrivals
-from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
@@ -43,9 +42,9 @@ class Chooser:
         places, found = self._first(labels, learning_order(seed), LEARNING_ROWS, filler)
         return self._sample(facts, places, found)
 
-    def choosing(self, facts: list[Facts], learned: GrowthPlan) -> Any:
+    def choosing(self, facts: list[Facts], seed: int) -> Any:
         """The `Sample` that chooses hyperparameters, as a future."""
-        places, found = self._first(None, learned.seed, _core.RULE_ROWS, None)
+        places, found = self._first(None, seed, _core.RULE_ROWS, None)
         return self._sample(facts, places, found)
 
     def calibrating(self, labels: Labels, seed: int) -> LeftOut:

@@ -31,6 +31,11 @@ HYPERPARAMETERS = (
 """The names of what the compiled ``choose`` returns first."""
 
 
+def hyperparameters_of(chosen: Sequence[float]) -> dict[str, float]:
+    """The hyperparameters among what the compiled ``choose`` returns."""
+    return dict(zip(HYPERPARAMETERS, chosen, strict=False))
+
+
 def learned_apart(
     template: MondrianForest,
     low: FloatArray,
