@@ -6,6 +6,8 @@
 //!   belief propagation computes. It judges each tree alone.
 //! - `leave_one_out`, the default, goes beyond the thesis: it judges the predictions of the whole forest.
 //!
+//! `choice` takes a rule to the forest of all rows or, if these are many, of some of them.
+//!
 //! Whatever the rule, `far_prior` then sets the variance of the prior far away from all data to that of the
 //! targets.
 
