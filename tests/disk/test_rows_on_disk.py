@@ -145,6 +145,24 @@ def test_rules_choose_the_hyperparameters_of_one_machine(
     np.testing.assert_array_equal(forest.predict(X[:50]), one.predict(X[:50]))
 
 
+@pytest.mark.parametrize(
+    "own", [{"hyperparameters": "ml", "prior_scale": None, "noise_variance": 0.5}, {}]
+)
+def test_a_loaded_forest_has_its_rule(own: dict[str, Any], tmp_path: Path) -> None:
+    X, y = rows(300, 3)
+    common: dict[str, Any] = {"n_estimators": 2, "random_state": 2, "feature_weights": None}
+    forest = disk.MondrianForestRegressor("64MB", **common | own).fit(X, y)
+    forest.save(tmp_path / "m")
+    again = boscage.load(tmp_path / "m")
+    for name in ("hyperparameters", "noise_variance", "prior_scale"):
+        assert getattr(again, name) == getattr(forest, name)
+    again.fit(X, 3.0 * y + X[:, 0])
+    forest.fit(X, 3.0 * y + X[:, 0])
+    assert again.hyperparameters_ == forest.hyperparameters_
+    forest.set_params(noise_variance=None, hyperparameters="best").save(tmp_path / "other")
+    assert boscage.load(tmp_path / "other").hyperparameters == forest.hyperparameters_
+
+
 def test_a_rule_looks_at_some_of_many_rows() -> None:
     n = _core.RULE_ROWS + 2000
     X, y = rows(n, 9, np.float32)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from boscage import _core, persistence
 from boscage._bases.prediction import DistributionalRegressor
@@ -15,6 +16,9 @@ from boscage._types import FloatArray, Maps
 from boscage.disk._base import DiskForest
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.regressor import MondrianForestRegressor as OneMachine
+
+_OF_RULES = ("hyperparameters", "noise_variance", "prior_scale")
+"""The parameters of the rules for hyperparameters."""
 
 
 @persistence.register(_core.FrozenRegressor)
@@ -129,8 +133,7 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
         self.verbose = verbose
 
     def _template(self) -> OneMachine:
-        own = ("hyperparameters", "noise_variance", "prior_scale")
-        same = {name: getattr(self, name) for name in (*self._SAME, *own)}
+        same = {name: getattr(self, name) for name in (*self._SAME, *_OF_RULES)}
         return OneMachine(
             predictive="realised", posterior="exact", noise="global", trend=None, **same
         )
@@ -138,6 +141,30 @@ class MondrianForestRegressor(DistributionalRegressor, DiskForest):
     @classmethod
     def _own_params(cls, model: Any) -> dict[str, Any]:
         return {"hyperparameters": model.hyperparameters()}
+
+    def _metadata(self) -> dict[str, Any]:
+        metadata: dict[str, Any] = super()._metadata()
+        if isinstance(self.hyperparameters, Mapping):
+            return metadata
+        numbers = {"noise_variance": self.noise_variance, "prior_scale": self.prior_scale}
+        own = {name: None if value is None else float(value) for name, value in numbers.items()}
+        return metadata | {"hyperparameters": self.hyperparameters, **own}
+
+    @classmethod
+    def _from_model(
+        cls, model: Any, metadata: dict[str, Any], n_jobs: int | None
+    ) -> MondrianForestRegressor:
+        forest = super()._from_model(model, metadata, n_jobs)
+        if not isinstance(metadata.get("hyperparameters"), str):
+            return forest
+        # As everything in a file, not to be trusted.
+        found = clone(forest).set_params(**{name: metadata.get(name) for name in _OF_RULES})
+        try:
+            found._template()._settings()
+        except (TypeError, ValueError):
+            return forest
+        forest.set_params(**{name: getattr(found, name) for name in _OF_RULES})
+        return forest
 
     def _predict_mean(self, X: Any) -> FloatArray:
         return self._predict_mean_and_std(X)[0]
