@@ -21,7 +21,8 @@ use crate::mondrian::regression::settings::Noise;
 use crate::mondrian::tree::Tree;
 
 impl CellShare<Regression> {
-    /// This owner's components for test rows, which are those that [`CellPlan::rows_by_owner`] sends to it.
+    /// This owner's components for test rows, which are those that
+    /// [`CellPlan::rows_by_owner`](crate::CellPlan::rows_by_owner) sends to it.
     ///
     /// # Errors
     /// Messages that are not passed, or local noise that is not estimated; rows that are not of the domain; an interrupt.
