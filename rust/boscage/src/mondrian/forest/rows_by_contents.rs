@@ -228,12 +228,17 @@ mod tests {
             for copies in counts.values_mut() {
                 copies.sort_by_key(|&row| to_ordered(targets[row as usize]));
             }
+            let mut all = RowsByContents::new(5);
+            (0..n_rows).for_each(|row| all.insert(row, features(row)));
             for n in [0, 1, 20, 1000] {
                 let places = first_of_keys(&keys, &numbers, n).expect("as many numbers");
                 let found: Vec<RowId> =
                     places.iter().map(|(_, key, number)| counts[key][*number as usize]).collect();
-                let expected = first_by_contents(rows, (&targets, None), n, 5).expect("as many targets");
+                let expected = all.first(n, |row| to_ordered(targets[row as usize]), |_| 0);
+                let expected: Vec<RowId> = expected.into_iter().map(|(row, _)| row).collect();
                 assert_eq!(found, expected);
+                let first = first_by_contents(rows, (&targets, None), n, 5).expect("as many targets");
+                assert_eq!(first, expected);
             }
         }
         assert!(first_of_keys(&[1, 2], &[1], 3).is_err());
