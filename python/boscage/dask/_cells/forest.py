@@ -198,45 +198,48 @@ def grow_forest(
     `chooses` says whether a discount is chosen if it is to be; `sample` has the rows that taught
     rates, as a future, if some did.
     """
-    n_rows = sum(of.n_rows for of in facts)
-    counts = recipe.class_counts(facts)
-    names = list(counts) if recipe.has_labels else None
-    settings, is_weighted = recipe.learned.settings, any(of.is_weighted for of in facts)
-    chooser = Chooser(client, pieces, len(cluster))
-    calibrating = choosing = judging = None
+    seed, chooser = recipe.learned.seed, Chooser(client, pieces, len(cluster))
+    growth = _growth(recipe, chooser, facts, chooses=chooses)
     if recipe.learned.substitutes is not None:
         sample = None
     elif sample is None:
-        sample = chooser.learning(facts, recipe.known, recipe.learned.seed)
-    if "hyperparameters" in settings:
-        choosing = chooser.choosing(facts, recipe.learned.seed)
+        sample = chooser.learning(facts, recipe.known, seed)
+    choosing = chooser.choosing(facts, seed) if "hyperparameters" in growth.settings else None
+    known = _known(recipe, growth.names, facts)
+    plan = first_plan(recipe.learned)
+    plan = first_plan(recipe.learned, _extent(plan, client, pieces))
+    plan = _with_cells(plan, client, pieces, growth, known["n_rows"], len(cluster))
+    n_owners = int(plan.owners.max()) + 1
+    sent, owners = client.submit(tasks.given, plan, pure=False), cluster[:n_owners]
+    routed = [client.submit(tasks.route, sent, own, growth, n_owners, pure=False) for own in pieces]
+    pieces.clear()
+    forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known, sample)
+    forest = _joined(forest, routed)
+    return _calibrated(forest) if recipe.has_labels else _with_messages(forest, choosing)
+
+
+def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bool) -> Growth:
+    """What all owners must know."""
+    counts, settings = recipe.class_counts(facts), recipe.learned.settings
+    names = list(counts) if recipe.has_labels else None
+    calibrating = judging = None
     if settings.get("calibration") is not None:
         calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
+    n_rows = sum(of.n_rows for of in facts)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
         judging = chooser.judging(facts)
-    growth = Growth(
+    return Growth(
         recipe.share,
         recipe.template,
         settings,
         names,
         recipe.declared,
         list(counts.values()),
-        is_weighted,
+        any(of.is_weighted for of in facts),
         calibrating,
         judging,
         VERSION,
     )
-    plan = first_plan(recipe.learned)
-    plan = first_plan(recipe.learned, _extent(plan, client, pieces))
-    plan = _with_cells(plan, client, pieces, growth, n_rows, len(cluster))
-    n_owners = int(plan.owners.max()) + 1
-    sent = client.submit(tasks.given, plan, pure=False)
-    routed = [client.submit(tasks.route, sent, own, growth, n_owners, pure=False) for own in pieces]
-    pieces.clear()
-    owners, known = cluster[:n_owners], _known(recipe, names, facts)
-    forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known, sample)
-    forest = _joined(forest, routed)
-    return _calibrated(forest) if recipe.has_labels else _with_messages(forest, choosing)
 
 
 def _extent(
