@@ -104,17 +104,18 @@ class CellForest:
         where = {"workers": [self.workers[number]], "allow_other_workers": True, "pure": False}
         return self.client.submit(task, *args, **where)
 
+    def each(self, task: Any, *args: Any) -> list[Any]:
+        """A task on each share, as futures."""
+        return [self.submit(number, task, own, *args) for number, own in enumerate(self.shares)]
+
     def ask(self, task: Any) -> list[Any]:
         """What each share answers to a task."""
-        asked = [self.submit(number, task, share) for number, share in enumerate(self.shares)]
-        found: list[Any] = self.client.gather(asked)
+        found: list[Any] = self.client.gather(self.each(task))
         return found
 
     def digest(self) -> str:
         """The digest of the one-machine forest."""
-        hashes = [
-            self.submit(number, tasks.hashes, share) for number, share in enumerate(self.shares)
-        ]
+        hashes = self.each(tasks.hashes)
         return str(self.submit(0, tasks.digest, self.shares[0], self.sent, hashes).result())
 
     def prediction(self, part: Any, number: int, n_outputs: int) -> Any:
@@ -139,7 +140,7 @@ class CellForest:
 
     def rows(self) -> list[Any]:
         """All rows in pieces, as futures."""
-        return [self.submit(number, tasks.first, share) for number, share in enumerate(self.shares)]
+        return self.each(tasks.first)
 
     def one_machine(self, forest: Any) -> Any:
         """The one-machine forest: an unfitted one, with the rows of all owners."""
@@ -296,17 +297,13 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
 
 def _with_messages(forest: CellForest, sample: Any) -> CellForest:
     """The regressor with what its rule chooses from a sample of rows, and what follows from it."""
-    shares, owners = [*forest.shares], range(len(forest.shares))
-    given = (shares[0], forest.recipe.learned, sample)
+    given = (forest.shares[0], forest.recipe.learned, sample)
     chosen = forest.submit(0, regressor_share.chosen, *given)
-
-    def each(task: Any, *args: Any) -> list[Any]:
-        return [forest.submit(owner, task, shares[owner], *args) for owner in owners]
-
-    told = each(regressor_share.messages, chosen)
-    shares = each(regressor_share.with_messages, chosen, told)
+    told = forest.each(regressor_share.messages, chosen)
+    shares = forest.each(regressor_share.with_messages, chosen, told)
+    forest = replace(forest, shares=tuple(shares))
     if forest.growth.settings["noise"] == "local":
-        shares = each(regressor_share.with_noise, each(regressor_share.sizes))
+        shares = forest.each(regressor_share.with_noise, forest.each(regressor_share.sizes))
     wait_for(shares)
     facts = forest.facts | {"hyperparameters": hyperparameters_of(chosen.result())}
     return replace(forest, shares=tuple(shares), facts=facts)
@@ -325,11 +322,7 @@ def _calibrated(forest: CellForest) -> CellForest:
 
 def _votes(forest: CellForest, arrivals: Any, discounts: list[float] | None) -> list[Any]:
     """What all owners say of left-out rows, as futures."""
-    asked, own = enumerate(forest.shares), (arrivals, discounts)
-    return [
-        forest.submit(number, classifier_share.left_out_votes, share, *own)
-        for number, share in asked
-    ]
+    return forest.each(classifier_share.left_out_votes, arrivals, discounts)
 
 
 def _links(forest: CellForest, discounts: list[float] | None) -> Any:
@@ -351,10 +344,7 @@ def _with_discount(forest: CellForest, judging: Ids) -> CellForest:
         # Votes are as long as what many predictions add, and are not needed any more.
         wait_for(proba[-1:])
     chosen = forest.submit(0, classifier_share.chosen_discount, forest.shares[0], proba).result()
-    asked = enumerate(forest.shares)
-    shares = [
-        forest.submit(number, classifier_share.with_discount, own, chosen) for number, own in asked
-    ]
+    shares = forest.each(classifier_share.with_discount, chosen)
     wait_for(shares)
     learned = forest.recipe.learned
     learned = replace(learned, settings=learned.settings | {"discount": chosen})
