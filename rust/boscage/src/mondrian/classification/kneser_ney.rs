@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, Seat, WORD};
-use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::prediction::stop::{Branch, Stop, n_inside};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 
@@ -192,9 +192,7 @@ impl<C: PathCounts> Predictor<C> {
         buffers: &mut Buffers,
         votes: &mut V,
     ) -> f64 {
-        // Boxes are nested: the stops above which a test row may branch off come last.
-        let inside = stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1);
-        let (inside, outside) = stops.split_at(inside);
+        let (inside, outside) = stops.split_at(n_inside(stops));
         let mut stays = 1.0;
         buffers.forks.clear();
         buffers.forks.extend(outside.iter().map(|stop| {

@@ -1,5 +1,6 @@
 //! What successive test rows share of their paths.
 
+use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::tree::arena::NodeId;
 
 /// What was computed for the stops of the last test row, by depth: test rows come in an order in which successive ones
@@ -16,6 +17,39 @@ impl<T> Default for SharedPath<T> {
 }
 
 impl<T: Copy> SharedPath<T> {
+    /// What belongs to the last of some stops, which begin at the root of a tree, given by its number. What the last test row
+    /// left is known; the rest is made, each stop's given what belongs to the stop above.
+    pub(crate) fn follow(
+        &mut self,
+        tree: usize,
+        stops: &[Stop],
+        mut make: impl FnMut(usize, Option<T>) -> T,
+    ) -> Option<T> {
+        // A node of the last row's path has that path's stops above it.
+        let mut known = stops.len().min(self.stops.len());
+        while known > 0 && !self.holds(known - 1, (tree, stops[known - 1].node)) {
+            known -= 1;
+        }
+        if known < stops.len() {
+            self.stops.truncate(known);
+        }
+        for (depth, stop) in stops.iter().enumerate().skip(known) {
+            let value = make(depth, self.stops.last().map(|&(_, _, value)| value));
+            self.stops.push((tree, stop.node, value));
+        }
+        self.get(stops.len().checked_sub(1)?)
+    }
+
+    /// What is known of a depth.
+    pub(crate) fn get(&self, depth: usize) -> Option<T> {
+        self.stops.get(depth).map(|&(_, _, value)| value)
+    }
+
+    fn holds(&self, depth: usize, (tree, node): (usize, NodeId)) -> bool {
+        let (of, passed, _) = self.stops[depth];
+        passed == node && of == tree
+    }
+
     /// What belongs to a node of a tree, given by its number, as the last test row left it; or else it is made, given
     /// what belongs to the stop above. Depths come in order.
     pub(crate) fn at(

@@ -15,6 +15,11 @@ pub(crate) struct Stop {
     pub(crate) branch: Branch,
 }
 
+/// Number of the first stops above which a test row surely does not branch off. Boxes are nested: the others come last.
+pub(crate) fn n_inside(stops: &[Stop]) -> usize {
+    stops.iter().rposition(|stop| stop.branch == Branch::Never).map_or(0, |last| last + 1)
+}
+
 impl Stop {
     /// Sets the rate at which the test row branches off above the node; it is made finite.
     pub(crate) fn set_rate(&mut self, rate: f64) {

@@ -9,7 +9,7 @@ use crate::mondrian::classification::joint::codes::of_all_classes;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::joint::ColumnMeans;
 use crate::mondrian::prediction::clock::Clock;
-use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::prediction::stop::{Stop, n_inside};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
 use crate::mondrian::tree::Tree;
@@ -114,7 +114,7 @@ fn add_share(means: &[f32], clock: Clock, stops: &[Stop], values: &mut [f64]) {
         let means = &means[stops[depth].node.index() * n_columns..][..n_columns];
         values.iter_mut().zip(means).for_each(|(value, &mean)| *value += part * f64::from(mean));
     };
-    let n_inside = stops.iter().take_while(|stop| stop.branch == Branch::Never).count();
+    let n_inside = n_inside(stops);
     if let Some(last) = n_inside.checked_sub(1) {
         add(last, 1.0);
     }

@@ -71,12 +71,22 @@ pub(crate) enum Detail {
     Mean,
 }
 
-/// A test row's stops in one tree, and the law of its branch above each of them.
+/// A test row's stops in one tree, and the law of its branch above them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StopsAndLaws<'a> {
     pub(crate) stops: &'a [Stop],
-    /// None where it does not branch off.
+    /// Number of the first stops above which it surely does not branch off.
+    pub(crate) n_inside: usize,
+    /// Those above the others; none where it does not branch off.
     pub(crate) laws: &'a [Option<BranchLaw>],
+}
+
+impl<'a> StopsAndLaws<'a> {
+    /// The stops above which the row may branch off: each with its depth and the law.
+    pub(crate) fn outside(self) -> impl Iterator<Item = (usize, &'a Stop, &'a Option<BranchLaw>)> {
+        let outside = self.stops.iter().enumerate().skip(self.n_inside).zip(self.laws);
+        outside.map(|((depth, stop), law)| (depth, stop, law))
+    }
 }
 
 /// A tree that predicts, by its number.
@@ -115,18 +125,22 @@ impl<S: Scalar> PredictingTree<'_, S> {
 pub(crate) fn predict_exact<S: Scalar>(
     tree: PredictingTree<'_, S>,
     prior: &PredictivePrior,
-    StopsAndLaws { stops, laws }: StopsAndLaws<'_>,
+    row: StopsAndLaws<'_>,
     scale: impl Fn(NodeId) -> f64,
     detail: Detail,
     path: &mut SharedPath<AboveStop>,
     mut emit: impl FnMut(Component, f64),
 ) {
     let hyper = &prior.hyper;
+    let StopsAndLaws { stops, n_inside, .. } = row;
+    let make = |depth: usize, before| tree.above(stops[depth].node, before, prior);
+    let mut last = path.follow(tree.number, &stops[..n_inside], make);
     let mut not_separated = 1.0;
-    for (i, (stop, law)) in stops.iter().zip(laws).enumerate() {
-        let AboveStop { mut above, clock, .. } =
-            path.at(i, (tree.number, stop.node), |before| tree.above(stop.node, before, prior));
+    for (depth, stop, law) in row.outside() {
+        let here = path.at(depth, (tree.number, stop.node), |before| make(depth, before));
+        last = Some(here);
         if let Some(law) = law {
+            let AboveStop { above, clock, .. } = here;
             let weight = not_separated * law.probability;
             if weight > LOST {
                 let Told { message: below, clock: here } = tree.messages.told(stop.node);
@@ -140,20 +154,18 @@ pub(crate) fn predict_exact<S: Scalar>(
                 return;
             }
         }
-        if i + 1 == stops.len() {
-            let Told { message, clock: here } = tree.messages.told(stop.node);
-            above.variance += (here - clock).max(0.0);
-            let Above { mean, variance } = above.observe(message);
-            let variance = (variance + hyper.noise_variance) * scale(stop.node);
-            emit(Component { weight: not_separated, mean, variance }, 0.0);
-        }
     }
-    if stops.is_empty() {
+    let Some(AboveStop { node, mut above, clock }) = last else {
         // What of the coarse part `end` does not have.
         let beyond = if prior.is_coarse_known() { prior.coarse_end } else { 0.0 };
         let variance = prior.end + beyond + hyper.noise_variance;
-        emit(Component { weight: 1.0, mean: hyper.mu, variance }, 0.0);
-    }
+        return emit(Component { weight: 1.0, mean: hyper.mu, variance }, 0.0);
+    };
+    let Told { message, clock: here } = tree.messages.told(node);
+    above.variance += (here - clock).max(0.0);
+    let Above { mean, variance } = above.observe(message);
+    let variance = (variance + hyper.noise_variance) * scale(node);
+    emit(Component { weight: not_separated, mean, variance }, 0.0);
 }
 
 /// The fast approximation of section 6.3.3: each node's posterior is the empirical mean and variance of

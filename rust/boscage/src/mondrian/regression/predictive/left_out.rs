@@ -91,7 +91,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
         let LeftOutChunk { rows, messages, .. } = chunk;
-        let path = StopsAndLaws { stops, laws: &paths.laws };
+        let path = StopsAndLaws { stops, n_inside: paths.n_inside, laws: &paths.laws };
         tree_predictive::predict_exact(
             PredictingTree { number: tree_index, tree, messages },
             &self.posterior.prior,

@@ -19,7 +19,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::prediction::shared_path::SharedPath;
-use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::prediction::stop::{Stop, n_inside};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters};
@@ -51,14 +51,17 @@ pub(super) struct ForestPosterior<'a> {
 pub(super) struct Paths {
     above: SharedPath<AboveStop>,
     joint: JointPath,
-    /// The law of the last row's branch above each of its stops.
+    /// Number of the last row's first stops above which it surely does not branch off.
+    n_inside: usize,
+    /// The law of its branch above each of the others.
     laws: Vec<Option<BranchLaw>>,
 }
 
 impl Paths {
     fn set_laws(&mut self, stops: &[Stop], fastest: f64) {
+        self.n_inside = n_inside(stops);
         self.laws.clear();
-        self.laws.extend(stops.iter().map(|stop| BranchLaw::new(stop, fastest)));
+        self.laws.extend(stops[self.n_inside..].iter().map(|stop| BranchLaw::new(stop, fastest)));
     }
 }
 
@@ -111,7 +114,7 @@ impl<'a> ForestPosterior<'a> {
             return 0.0;
         }
         paths.set_laws(stops, self.fastest());
-        let path = StopsAndLaws { stops, laws: &paths.laws };
+        let path = StopsAndLaws { stops, n_inside: paths.n_inside, laws: &paths.laws };
         let scale = |node: NodeId| match &self.state.scales {
             Some(scales) => scales[number][node.index()],
             None => 1.0,
