@@ -94,7 +94,7 @@ def test_files_say_their_version() -> None:
 #: rows.
 VERSIONS = {
     "MondrianForestClassifier": {1, 2, 4, 5, 6, 8, 12, 14},
-    "MondrianForestRegressor": {1, 2, 4, 6, 7, 8, 12, 13},
+    "MondrianForestRegressor": {1, 2, 4, 6, 7, 8, 12, 13, 16},
     "BayesianTreeClassifier": {1, 9, 10, 11},
     "BayesianTreeRegressor": {1, 9, 10, 11},
     "BARTClassifier": {1, 3, 9, 10},

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.metrics import root_mean_squared_error
 
 import boscage
 from boscage import MondrianForestRegressor
@@ -88,6 +91,23 @@ def test_defaults_are_at_least_as_uncertain_as_the_targets(targets: str, d: int)
         assert (np.maximum.accumulate(std) - std).max() < 0.03
         # What is not known of a slope grows with the distance.
         assert std[-1] < 1.25 or model.trend_ is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("feature", [0, 1, 3])
+def test_intervals_beside_the_rows_cover_what_they_say(feature: int, seed: int) -> None:
+    """The upper 30 % of a feature are predicted from the rest."""
+    x, y = make_friedman1(1000, noise=1.0, random_state=seed)
+    order = np.argsort(x[:, feature])
+    rows, beside = np.split(order, [700])
+    model = MondrianForestRegressor(50, random_state=seed).fit(x[rows], y[rows])
+    forest = RandomForestRegressor(50, random_state=seed).fit(x[rows], y[rows])
+    dist = model.predict_dist(x[beside])
+    low, high = dist.interval(0.9)
+    assert 0.8 < np.mean((low <= y[beside]) & (y[beside] <= high))
+    error = root_mean_squared_error(y[beside], dist.mean)
+    assert error < 1.25 * root_mean_squared_error(y[beside], forest.predict(x[beside]))
 
 
 @pytest.mark.parametrize(("params", "d", "targets"), cases(FALLING))

@@ -286,6 +286,20 @@ def test_crps_of_a_big_mixture_with_very_unequal_scales() -> None:
     )
 
 
+@pytest.mark.parametrize("octaves", [0.5, 1.0, 6.3, 13.0])
+def test_crps_of_scales_over_many_octaves(octaves: float) -> None:
+    """Each octave has a grid of its own, and the wide ones are interpolated."""
+    rng = np.random.default_rng(5)
+    weights = rng.dirichlet(np.full(700, 0.3))
+    scales = 2.0 ** rng.uniform(-octaves, 0.0, 700)
+    means = rng.normal(size=700)
+    np.testing.assert_allclose(
+        spread_by_integral(weights, means, scales),
+        spread_by_pairs(weights, means, scales),
+        rtol=1e-12,
+    )
+
+
 def test_results_shift_and_scale_with_the_mixture() -> None:
     moved = GaussianMixture(
         DIST.offsets, DIST.weights, 1e5 - 3.0 * DIST.means, 9.0 * DIST.variances

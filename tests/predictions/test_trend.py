@@ -266,6 +266,14 @@ def chosen(kind: str) -> MondrianForestRegressor:
 
 
 @pytest.mark.slow
+def test_a_feature_with_few_values_may_have_a_slope() -> None:
+    """Half of the rows have the highest value."""
+    rng = np.random.default_rng(0)
+    x = rng.choice([0.0, 0.1, 0.3, 0.5, 1.0], size=(400, 1), p=[0.1, 0.1, 0.1, 0.2, 0.5])
+    y = 3.0 * x[:, 0] + 0.1 * rng.normal(size=400)
+    assert MondrianForestRegressor(5, random_state=0).fit(x, y).trend_ == [0]
+
+
 def test_defaults_go_on_with_a_line_and_not_with_noise() -> None:
     assert chosen("noisy line").trend_ == [0]
     assert chosen("noise").trend_ is None

@@ -95,9 +95,15 @@ def choose_trend(
 
 def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:
     """The rows of the lower and the upper third of a feature, each with the other."""
-    ends = np.quantile(x, [1.0 / 3.0, 2.0 / 3.0])
-    lower, upper = x < ends[0], x > ends[1]
-    # Where many rows have the same value, a third may have none.
-    if min(lower.mean(), upper.mean()) < MIN_SHARE:
+    lower, upper = _lower_third(x), _lower_third(-x)
+    # Where most rows have the same value, a third may have none.
+    if min(lower.mean(), upper.mean()) < MIN_SHARE or np.any(lower & upper):
         return []
     return [(lower, upper), (upper, lower)]
+
+
+def _lower_third(x: FloatArray) -> BoolArray:
+    """The rows with the lowest values: a third of them, or what ties leave nearest to it."""
+    end = np.quantile(x, 1.0 / 3.0)
+    below, up_to = x < end, x <= end
+    return min(below, up_to, key=lambda rows: abs(float(rows.mean()) - 1.0 / 3.0))

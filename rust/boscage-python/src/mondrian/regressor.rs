@@ -160,6 +160,7 @@ impl MondrianRegressor {
             trend: settings::trend(trend)?
                 .then_some(Trend { features: trend_features, variance: trend_variance }),
             joint_kernel: settings::joint_kernel(joint_kernel)?,
+            ..RegressionSettings::default()
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })

@@ -58,6 +58,9 @@ pub struct RegressionSettings {
     /// The standard deviation of the predictive far from all rows, in units of the targets' own; at least 1. None leaves
     /// it to the rule, as in the thesis. It says nothing about the fast posterior, nor where all hyperparameters are given.
     pub prior_scale: Option<f64>,
+    /// The rate at which the coarse part of the prior is spent that brings what a rule's choice lacks of this scale, in units
+    /// of the rate of cuts in the whole box of the reference ranges.
+    pub coarse_rate: f64,
     /// A linear part of the mean beside the trees, for the joint posterior.
     pub trend: Option<Trend>,
     /// The covariance of the joint posterior.
@@ -84,11 +87,19 @@ impl Default for RegressionSettings {
             hyperparameters: None,
             noise_variance: None,
             prior_scale: Some(1.0),
+            coarse_rate: NEW_COARSE_RATE,
             trend: None,
             joint_kernel: JointKernel::default(),
         }
     }
 }
+
+/// Measured on five data sets: with a rate of 1, predictions beside the rows are too sure of themselves (up to half a range
+/// away, 90 % intervals cover .84 of the targets on average and .57 at least; .88 and .65 with a quarter), and with an eighth,
+/// those among the rows are too wide.
+const NEW_COARSE_RATE: f64 = 0.25;
+/// That of forests which have another by no setting, and of those in older files.
+pub(crate) const OLD_COARSE_RATE: f64 = 1.0;
 
 /// The longest delay in units of `1 / gamma_2`: the square of its exponential is finite.
 const MAX_DELAY: f64 = 300.0;
@@ -106,7 +117,8 @@ impl RegressionSettings {
 
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
-    /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, or a trend without the joint
+    /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, a `coarse_rate` that is not
+    /// positive and finite, or a trend without the joint
     /// posterior, or whose variance is not given just where the hyperparameters are.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
@@ -122,6 +134,7 @@ impl RegressionSettings {
             let (name, expected) = ("prior_scale", "at least 1 and finite");
             return Err(Error::InvalidSetting { name, expected, found: scale.to_string() });
         }
+        positive("coarse_rate", self.coarse_rate)?;
         if let Some(trend) = &self.trend {
             let refused = |expected, found: &str| {
                 Err(Error::InvalidSetting { name: "trend", expected, found: found.into() })
@@ -189,6 +202,9 @@ impl RegressionSettings {
         }
         if self.posterior == Posterior::Fast || self.hyperparameters.is_some() {
             self.prior_scale = None;
+        }
+        if self.prior_scale.is_none() {
+            self.coarse_rate = OLD_COARSE_RATE;
         }
         self
     }
