@@ -15,7 +15,7 @@ use crate::data::sorted_columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
-use crate::validate::{check, check_n_features, check_numbers};
+use crate::validate::{check, check_n_features, check_numbers, check_room};
 
 /// Summaries of the draws that a chain kept.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -385,9 +385,7 @@ impl SumsOfTrees {
     pub(crate) fn cuts(&self) -> Result<Vec<u32>> {
         let n_trees = self.n_trees * self.n_sums();
         let n = self.n_draws() * self.n_features;
-        // Reserved before use, since a failed allocation would abort the process.
-        let room = Vec::<u32>::new().try_reserve_exact(n);
-        room.map_err(|_| Error::Memory { what: "counts of cuts", n_bytes: n * size_of::<u32>() })?;
+        check_room("counts of cuts", n * size_of::<u32>())?;
         let mut cuts = vec![0; n];
         for (i, cuts) in cuts.chunks_exact_mut(self.n_features).enumerate() {
             for tree in i * n_trees..(i + 1) * n_trees {

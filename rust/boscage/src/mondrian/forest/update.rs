@@ -14,9 +14,13 @@ use crate::mondrian::tree::process::Process;
 use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
+use crate::validate::check_room;
 
 /// Rows that a tree inserts or removes between two looks at the stop flag.
 const BLOCK: usize = 16_384;
+
+/// What takes most of the memory of forests with many features.
+const BOXES: &str = "the boxes of the nodes of all trees (realised predictions need only those of leaves; fewer trees, rows or features need less)";
 
 /// What trees lack before they can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +161,7 @@ impl<P: Statistics> Forest<P> {
             let mut scratch = Scratch::new(&self.domain, level);
             tree.insert(&mut rows.clone(), &self.process(i, table), &mut scratch, run.control)?;
             tree.shrink_to_fit();
+            check_room(BOXES, self.settings.trees().len().saturating_mul(tree.boxes.bytes()))?;
             run.control.advance(1);
             Ok(tree)
         })?;

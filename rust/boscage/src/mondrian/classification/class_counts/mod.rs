@@ -15,11 +15,12 @@ mod leaves;
 mod seat;
 
 use crate::data::{RowId, RowTargets, Weight, fetch};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::cells::statistics::CellStatistics;
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
+use crate::validate::check_room;
 use bits::bit;
 use leaves::LeafCounts;
 use seat::SeatFraction;
@@ -44,15 +45,12 @@ pub(crate) struct ClassCounts {
 /// classes.
 ///
 /// # Errors
-/// [`Error::Memory`].
+/// [`Error::Memory`](crate::Error::Memory).
 pub(crate) fn check_memory(n_trees: usize, n_rows: usize, n_classes: usize) -> Result<()> {
     let n_words = 2 * n_classes.div_ceil(WORD);
     let n = n_trees.saturating_mul(n_rows.saturating_sub(1)).saturating_mul(n_words);
-    // Reserved at once and given back, since a failed allocation would abort the process while trees grow.
-    Vec::<u64>::new().try_reserve_exact(n).map_err(|_| Error::Memory {
-        what: "the classes at the nodes of trees (fewer trees, rows or classes need less)",
-        n_bytes: n.saturating_mul(size_of::<u64>()),
-    })
+    let what = "the classes at the nodes of trees (fewer trees, rows or classes need less)";
+    check_room(what, n.saturating_mul(size_of::<u64>()))
 }
 
 impl ClassCounts {
@@ -373,6 +371,7 @@ impl CellStatistics for ClassCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn classes_without_room_are_refused() {
