@@ -67,17 +67,23 @@ pub struct Run<'a> {
 type Work<'a, R> = &'a (dyn Fn(usize) -> R + Sync);
 
 impl Run<'_> {
-    /// The results of `work(i)` for `i < n`, in order of `i`, on `n_threads` threads, unless stopped.
+    /// The results of `work(i)` for `i < n`, in order of `i`, on `n_threads` threads, unless stopped or one fails.
     pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         self.map_work(n, &work)
     }
 
     fn map_work<T: Send>(&self, n: usize, work: Work<'_, Result<T>>) -> Result<Vec<T>> {
+        let failed = AtomicBool::new(false);
         let each = map(self.n_threads, n, |i| {
-            self.control.check()?;
-            work(i)
+            // Once one has failed, the others are in vain.
+            if failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let result = self.control.check().and_then(|()| work(i));
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            Some(result)
         });
-        each.into_iter().collect()
+        each.into_iter().flatten().collect()
     }
 }
 
@@ -208,5 +214,19 @@ mod tests {
         let threads = Threads::new(usize::MAX);
         assert_eq!(threads.map(3, |i| i), [0, 1, 2]);
         assert!(threads.install(rayon::current_num_threads) <= MAX_THREADS);
+    }
+    #[test]
+    fn work_ends_with_the_first_failure() {
+        let control = Control::new();
+        for n_threads in [1, 4] {
+            let (run, calls) = (Run { n_threads, control: &control }, AtomicU64::new(0));
+            let failing = |i: usize| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                if i % 2 == 1 { Err(Error::Interrupted) } else { Ok(i) }
+            };
+            assert_eq!(run.map(100_000, failing), Err(Error::Interrupted));
+            assert!(calls.into_inner() < 50_000);
+            assert_eq!(run.map(5, Ok), Ok(vec![0, 1, 2, 3, 4]));
+        }
     }
 }
