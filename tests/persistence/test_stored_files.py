@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ import numpy as np
 import pytest
 
 import boscage
+from boscage import MondrianForestRegressor, _core
 from golden import describe
+from reference.arrays import Array
 from stored import Data, continued, settings_of
 
 FOLDER = Path(__file__).parent / "files"
@@ -135,3 +138,39 @@ def test_a_stored_file_that_is_saved_again_loads_to_the_same(name: str) -> None:
     model = boscage.load(again)
     check_found(model, name)
     assert_has(as_json(continued(model, data_of(name))), EXPECTED[name]["then"], "then")
+
+
+def warming(x: Array, y: Array, ids: range) -> MondrianForestRegressor:
+    forest = MondrianForestRegressor(
+        3, trend=None, feature_range=(0.0, 1.0), feature_weights="learned", random_state=1
+    )
+    return forest.partial_fit(x, y, ids=list(ids))
+
+
+def stored_version(forest: MondrianForestRegressor) -> int:
+    file = io.BytesIO()
+    forest.save(file)
+    return int.from_bytes(file.getvalue()[8:12], "little")
+
+
+def test_an_older_forest_keeps_its_prior_while_it_warms_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(80, 2))
+    y = x[:, 0] + 0.1 * rng.normal(size=80)
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "MondrianRegressor", partial(_core.MondrianRegressor, prior_rate=1.0))
+        first, second = (warming(x[i : i + 20], y[i : i + 20], range(i, i + 20)) for i in (0, 20))
+    assert [stored_version(forest) for forest in (first, second)] == [13, 13]
+    new = warming(x[60:], y[60:], range(60, 80))
+    assert stored_version(new) == 16
+    for one, other in ((first, new), (new, first)):
+        with pytest.raises(ValueError, match="only if their posterior settings are equal"):
+            one.merge(other)
+    first.partial_fit(x[40:60], y[40:60], ids=list(range(40, 60)))
+    assert stored_version(first) == 13
+    first.merge(second)
+    assert (stored_version(first), first.n_rows_) == (13, 60)
+    first.fit(x, y)
+    assert stored_version(first) == 16

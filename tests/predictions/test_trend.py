@@ -274,6 +274,7 @@ def test_a_feature_with_few_values_may_have_a_slope() -> None:
     assert MondrianForestRegressor(5, random_state=0).fit(x, y).trend_ == [0]
 
 
+@pytest.mark.slow
 def test_defaults_go_on_with_a_line_and_not_with_noise() -> None:
     assert chosen("noisy line").trend_ == [0]
     assert chosen("noise").trend_ is None

@@ -98,6 +98,9 @@ class RegressionForest(MondrianForest):
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
         return {"trend": model.trend, "trend_features": model.trend_features}
 
+    def _kept(self, model: _core.MondrianRegressor) -> dict[str, Any]:
+        return {} if model.prior_scale is None else {"prior_rate": model.prior_rate}
+
     def _choose_settings(
         self,
         sample: Sample,

@@ -79,8 +79,11 @@ def choose_trend(
 
     def helps(feature: int) -> bool:
         sides: list[float] = []
-        for block, other in _thirds(some[:, feature]):
-            sides.append(float(np.mean([gain(rows, block, [feature]) for rows in (~block, other)])))
+        x = some[:, feature]
+        for block, other in _thirds(x):
+            # Rows of one value show no slope.
+            ways = [rows for rows in (~block, other) if np.ptp(x[rows]) > 0.0]
+            sides.append(float(np.mean([gain(rows, block, [feature]) for rows in ways])))
             if sides[-1] < -MAX_LOSS:
                 return False
         return bool(sides and np.mean(sides) >= MIN_GAIN)
@@ -97,7 +100,10 @@ def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:
     """The rows of the lower and the upper third of a feature, each with the other."""
     lower, upper = _lower_third(x), _lower_third(-x)
     # Where most rows have the same value, a third may have none.
-    if min(lower.mean(), upper.mean()) < MIN_SHARE or np.any(lower & upper):
+    if min(lower.mean(), upper.mean()) < MIN_SHARE:
+        return []
+    # Between two values there is no third one to predict.
+    if min(np.ptp(x[~lower]), np.ptp(x[~upper])) == 0.0:
         return []
     return [(lower, upper), (upper, lower)]
 

@@ -100,6 +100,10 @@ class GrowingForest(Estimator):
         """The rows that rates are learned from, given all rows and their encoded targets."""
         return Sample.of(X, y, weights, seed)
 
+    def _kept(self, model: Any) -> dict[str, Any]:
+        """Settings of a model, perhaps from an older file, that no parameter tells."""
+        return {}
+
     def _choose_settings(
         self,
         sample: Sample,

@@ -144,7 +144,8 @@ class MergingForest(StoredForest):
         substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
         if substitutes is not None:
             extra = extra | {"substitutes": substitutes}
-        model = self._new_model(self._settings() | self._choices_of(theirs), own.seed)
+        settings = self._settings() | self._kept(own) | self._choices_of(theirs)
+        model = self._new_model(settings, own.seed)
         model.fit(
             rows,
             *encoded,

@@ -104,7 +104,7 @@ share_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), trend=None, trend_features=None, trend_variance=None, joint_kernel="auto", share=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), prior_rate=None, trend=None, trend_features=None, trend_variance=None, joint_kernel="auto", share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -122,6 +122,7 @@ impl MondrianRegressor {
         coarse_variance: f64,
         coarse_rate: f64,
         prior_scale: Option<f64>,
+        prior_rate: Option<f64>,
         trend: Option<&str>,
         trend_features: Option<Vec<usize>>,
         trend_variance: Option<f64>,
@@ -160,7 +161,7 @@ impl MondrianRegressor {
             trend: settings::trend(trend)?
                 .then_some(Trend { features: trend_features, variance: trend_variance }),
             joint_kernel: settings::joint_kernel(joint_kernel)?,
-            ..RegressionSettings::default()
+            prior_rate: prior_rate.unwrap_or(RegressionSettings::default().prior_rate),
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })
@@ -403,6 +404,12 @@ impl MondrianRegressor {
         self.model
             .as_ref()
             .map_or(self.regression.prior_scale, |model| model.regression_settings().prior_scale)
+    }
+
+    /// As given, or that of the file; 1 if it has no effect.
+    #[getter]
+    fn prior_rate(&self) -> f64 {
+        self.model.as_ref().map_or(self.regression.prior_rate, |model| model.regression_settings().prior_rate)
     }
 
     #[pyo3(signature = (*, n_threads=1))]

@@ -44,9 +44,9 @@ pub(crate) const CLASS_KERNEL: u32 = 14;
 /// Forests without rows.
 pub(crate) const FROZEN: u32 = 15;
 /// Version 13, with the rate of the prior's coarse part after a regressor's joint kernel.
-pub(crate) const COARSE_RATE: u32 = 16;
+pub(crate) const PRIOR_RATE: u32 = 16;
 /// The newest version.
-pub(crate) const NEWEST: u32 = COARSE_RATE;
+pub(crate) const NEWEST: u32 = PRIOR_RATE;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

@@ -1,7 +1,7 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
 use super::format::{
-    CATEGORIES, CLASS_KERNEL, COARSE_RATE, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, Place,
+    CATEGORIES, CLASS_KERNEL, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place,
     ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
@@ -21,7 +21,7 @@ use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{
-    HyperparameterRule, Noise, OLD_COARSE_RATE, Posterior, RegressionSettings, Trend,
+    HyperparameterRule, Noise, OLD_PRIOR_RATE, Posterior, RegressionSettings, Trend,
 };
 use crate::mondrian::tree::statistics::Statistics;
 use crate::validate::{ROW_WEIGHT, check_row_weights};
@@ -59,7 +59,7 @@ pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
     let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
     let of_settings = match (settings.joint_kernel, &settings.trend, beyond) {
-        _ if settings.coarse_rate != OLD_COARSE_RATE => COARSE_RATE,
+        _ if settings.prior_rate != OLD_PRIOR_RATE => PRIOR_RATE,
         (JointKernel::Limit | JointKernel::Auto, ..) => JOINT_KERNEL,
         (JointKernel::Trees, Some(_), _) => TREND,
         (JointKernel::Trees, None, true) => PRIOR,
@@ -152,8 +152,8 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if version >= JOINT_KERNEL {
         writer.u8(settings.joint_kernel as u8);
     }
-    if version >= COARSE_RATE {
-        writer.f64(settings.coarse_rate);
+    if version >= PRIOR_RATE {
+        writer.f64(settings.prior_rate);
     }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
@@ -221,8 +221,7 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     } else {
         reader.choice("joint_kernel", &JointKernel::ALL)?
     };
-    let coarse_rate =
-        if reader.version < COARSE_RATE { OLD_COARSE_RATE } else { reader.f64("coarse_rate")? };
+    let prior_rate = if reader.version < PRIOR_RATE { OLD_PRIOR_RATE } else { reader.f64("prior_rate")? };
     Ok(RegressionSettings {
         posterior,
         rule,
@@ -230,7 +229,7 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
         hyperparameters,
         noise_variance,
         prior_scale,
-        coarse_rate,
+        prior_rate,
         trend,
         joint_kernel,
     })

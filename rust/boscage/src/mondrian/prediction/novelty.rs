@@ -22,7 +22,7 @@ use crate::data::{RowId, Rows, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::prediction::clock::Clock;
-use crate::mondrian::prediction::stop::{Branch, Stop};
+use crate::mondrian::prediction::stop::{Stop, n_inside};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
 use crate::mondrian::tree::Tree;
@@ -80,8 +80,7 @@ impl<P: Statistics> Visitor<P> for Score {
     }
 
     fn visit<S: Scalar>(&self, _: usize, _: &Tree<S, P>, row: usize, stops: &[Stop], sums: &mut Vec<f64>) {
-        let n_inside = stops.iter().take_while(|stop| stop.branch == Branch::Never).count();
-        let (inside, outside) = stops.split_at(n_inside);
+        let (inside, outside) = stops.split_at(n_inside(stops));
         let certain = inside.last().map_or(0.0, |stop| self.clock.at(stop.time));
         let parts = self.clock.parts(outside);
         let more: f64 = outside.iter().zip(parts).map(|(stop, part)| part * self.clock.span(stop)).sum();

@@ -25,17 +25,13 @@ impl<T: Copy> SharedPath<T> {
         stops: &[Stop],
         mut make: impl FnMut(usize, Option<T>) -> T,
     ) -> Option<T> {
-        // A node of the last row's path has that path's stops above it.
-        let mut known = stops.len().min(self.stops.len());
+        // A node of the last row's path has that path's stops above it, and belongs to one tree.
+        let mut known = stops.len();
         while known > 0 && !self.holds(known - 1, (tree, stops[known - 1].node)) {
             known -= 1;
         }
-        if known < stops.len() {
-            self.stops.truncate(known);
-        }
         for (depth, stop) in stops.iter().enumerate().skip(known) {
-            let value = make(depth, self.stops.last().map(|&(_, _, value)| value));
-            self.stops.push((tree, stop.node, value));
+            self.at(depth, (tree, stop.node), |before| make(depth, before));
         }
         self.get(stops.len().checked_sub(1)?)
     }
@@ -45,9 +41,8 @@ impl<T: Copy> SharedPath<T> {
         self.stops.get(depth).map(|&(_, _, value)| value)
     }
 
-    fn holds(&self, depth: usize, (tree, node): (usize, NodeId)) -> bool {
-        let (of, passed, _) = self.stops[depth];
-        passed == node && of == tree
+    fn holds(&self, depth: usize, at: (usize, NodeId)) -> bool {
+        self.stops.get(depth).is_some_and(|&(tree, node, _)| (tree, node) == at)
     }
 
     /// What belongs to a node of a tree, given by its number, as the last test row left it; or else it is made, given
@@ -58,14 +53,11 @@ impl<T: Copy> SharedPath<T> {
         (tree, node): (usize, NodeId),
         make: impl FnOnce(Option<T>) -> T,
     ) -> T {
-        match self.stops.get(depth) {
-            Some(&(of, passed, value)) if passed == node && of == tree => value,
-            _ => {
-                self.stops.truncate(depth);
-                let value = make(self.stops.last().map(|&(_, _, value)| value));
-                self.stops.push((tree, node, value));
-                value
-            }
+        if !self.holds(depth, (tree, node)) {
+            self.stops.truncate(depth);
+            let value = make(self.stops.last().map(|&(_, _, value)| value));
+            self.stops.push((tree, node, value));
         }
+        self.stops[depth].2
     }
 }

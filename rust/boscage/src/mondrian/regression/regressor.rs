@@ -22,7 +22,7 @@ use crate::mondrian::regression::predictive::left_out::LeftOut;
 use crate::mondrian::regression::predictive::{
     ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, limit_means, ragged,
 };
-use crate::mondrian::regression::settings::{OLD_COARSE_RATE, RegressionSettings};
+use crate::mondrian::regression::settings::{OLD_PRIOR_RATE, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
 use crate::mondrian::regression::trend::posterior::Linear;
 use crate::mondrian::regression::trend::{Observed, Residuals, TrendPart};
@@ -154,9 +154,9 @@ impl NodePosterior for Regression {
             bytes.extend(b"prior_scale");
             bytes.extend(scale.to_le_bytes());
         }
-        if settings.coarse_rate != OLD_COARSE_RATE {
-            bytes.extend(b"coarse_rate");
-            bytes.extend(settings.coarse_rate.to_le_bytes());
+        if settings.prior_rate != OLD_PRIOR_RATE {
+            bytes.extend(b"prior_rate");
+            bytes.extend(settings.prior_rate.to_le_bytes());
         }
         if let Some(values) = settings.beyond_thesis() {
             bytes.extend(b"beyond_thesis");

@@ -58,9 +58,9 @@ pub struct RegressionSettings {
     /// The standard deviation of the predictive far from all rows, in units of the targets' own; at least 1. None leaves
     /// it to the rule, as in the thesis. It says nothing about the fast posterior, nor where all hyperparameters are given.
     pub prior_scale: Option<f64>,
-    /// The rate at which the coarse part of the prior is spent that brings what a rule's choice lacks of this scale, in units
-    /// of the rate of cuts in the whole box of the reference ranges.
-    pub coarse_rate: f64,
+    /// Where the rule's choice has less variance than `prior_scale` asks for, a coarse part of the prior adds the rest. It is
+    /// spent at this rate, in units of the rate of cuts in the whole box of the reference ranges; from 1e-30 to 1e30.
+    pub prior_rate: f64,
     /// A linear part of the mean beside the trees, for the joint posterior.
     pub trend: Option<Trend>,
     /// The covariance of the joint posterior.
@@ -87,7 +87,7 @@ impl Default for RegressionSettings {
             hyperparameters: None,
             noise_variance: None,
             prior_scale: Some(1.0),
-            coarse_rate: NEW_COARSE_RATE,
+            prior_rate: NEW_PRIOR_RATE,
             trend: None,
             joint_kernel: JointKernel::default(),
         }
@@ -97,12 +97,14 @@ impl Default for RegressionSettings {
 /// Measured on five data sets: with a rate of 1, predictions beside the rows are too sure of themselves (up to half a range
 /// away, 90 % intervals cover .84 of the targets on average and .57 at least; .88 and .65 with a quarter), and with an eighth,
 /// those among the rows are too wide.
-const NEW_COARSE_RATE: f64 = 0.25;
-/// That of forests which have another by no setting, and of those in older files.
-pub(crate) const OLD_COARSE_RATE: f64 = 1.0;
+const NEW_PRIOR_RATE: f64 = 0.25;
+/// Of forests that cannot have such a part, and of those in older files.
+pub(crate) const OLD_PRIOR_RATE: f64 = 1.0;
 
 /// The longest delay in units of `1 / gamma_2`: the square of its exponential is finite.
 const MAX_DELAY: f64 = 300.0;
+
+const PRIOR_RATES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
 
 /// The prior variance of a slope in units of `gamma_1`.
 const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
@@ -117,9 +119,8 @@ impl RegressionSettings {
 
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
-    /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, a `coarse_rate` that is not
-    /// positive and finite, or a trend without the joint
-    /// posterior, or whose variance is not given just where the hyperparameters are.
+    /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, a `prior_rate` beyond its bounds,
+    /// or a trend without the joint posterior, or whose variance is not given just where the hyperparameters are.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -134,7 +135,7 @@ impl RegressionSettings {
             let (name, expected) = ("prior_scale", "at least 1 and finite");
             return Err(Error::InvalidSetting { name, expected, found: scale.to_string() });
         }
-        positive("coarse_rate", self.coarse_rate)?;
+        check_within("prior_rate", self.prior_rate, PRIOR_RATES)?;
         if let Some(trend) = &self.trend {
             let refused = |expected, found: &str| {
                 Err(Error::InvalidSetting { name: "trend", expected, found: found.into() })
@@ -204,7 +205,7 @@ impl RegressionSettings {
             self.prior_scale = None;
         }
         if self.prior_scale.is_none() {
-            self.coarse_rate = OLD_COARSE_RATE;
+            self.prior_rate = OLD_PRIOR_RATE;
         }
         self
     }

@@ -135,7 +135,7 @@ pub(crate) fn choose_from<S: Scalar>(
         // Also with a trend, which may end anywhere.
         let start = by_heuristic(&all);
         let variance = scale * scale * (start.clock(f64::INFINITY) + start.noise_variance);
-        FarPrior { variance, coarse_rate: settings.coarse_rate * total_weight, lifetime }
+        FarPrior { variance, coarse_rate: settings.prior_rate * total_weight, lifetime }
     });
     let mut start = by_heuristic(&explained);
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);

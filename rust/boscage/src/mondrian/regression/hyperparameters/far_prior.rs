@@ -14,7 +14,7 @@ const LEAST: f64 = 0.01;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FarPrior {
     pub(crate) variance: f64,
-    /// The rate of a coarse part.
+    /// The rate of the coarse part that [`complete`](Self::complete) may add.
     pub(crate) coarse_rate: f64,
     pub(crate) lifetime: f64,
 }
@@ -48,8 +48,8 @@ impl FarPrior {
     /// With neither more nor less variance: with a delay (another one, if it was too long), or with a coarse part that
     /// brings what is missing. Never with both.
     ///
-    /// The coarse part is spent about as fast as cuts come in the whole box of the reference ranges, so that little of it is
-    /// left inside the data.
+    /// The coarse part is spent in proportion to the rate of cuts in the whole box of the reference ranges, so that little of
+    /// it is left inside the data.
     pub(crate) fn complete(&self, hyper: &Hyperparameters) -> Hyperparameters {
         let missing =
             |hyper: &Hyperparameters| self.variance - hyper.clock(self.lifetime) - hyper.noise_variance;
