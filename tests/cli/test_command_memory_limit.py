@@ -84,3 +84,14 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
     pq.write_table(table, "gaps.parquet")
     said = fails(capsys, "fit", "gaps.parquet", "-t", "y", "--memory-limit", "1GB", "-o", "none")
     assert "row 2, column 'x'" in said
+
+
+def test_a_limit_that_is_too_small_says_what_to_do(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.random.default_rng(0).random(60_000)
+    pq.write_table(pa.table({"x": x, "y": np.where(x > 0.5, "a", "b")}), "large.parquet")
+    said = fails(capsys, "fit", "large.parquet", "-t", "y", "--memory-limit", "34MB", "-o", "m")
+    assert "--memory-limit of 34 MB is too small" in said
+    assert "take fewer trees or a greater --min-samples-split" in said
+    assert not Path("m").exists()

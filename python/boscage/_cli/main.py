@@ -62,8 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _discard_output()
         named = error.filename is not None
         return _complain(name, f"{error.filename}: {error.strerror}" if named else str(error))
-    except MemoryError:
-        return _complain(name, "there is not enough memory")
+    except MemoryError as error:
+        return _complain(name, in_flags(str(error)) or "there is not enough memory")
     except KeyboardInterrupt:
         print(f"{name}: interrupted, nothing was written", file=sys.stderr)
         return INTERRUPTED
