@@ -397,7 +397,7 @@ def test_learned_maps_cut_most_where_targets_vary(tmp_path: Path) -> None:
     rows = rng.uniform(size=(900, 3))
     waves = np.where(rows[:, 2] < 0.25, np.sin(80.0 * rows[:, 2]), 0.0)
     target = waves + 0.5 * rows[:, 0] + 0.05 * rng.normal(size=900)
-    exact: dict[str, Any] = {"n_estimators": 10, "posterior": "exact", "noise": "global"}
+    exact: dict[str, Any] = {"n_estimators": 50, "posterior": "exact", "noise": "global"}
     model = make(feature_weights="learned", **exact).fit(rows[:600], target[:600])
     assert model.feature_weights_.argmin() == model.feature_importances_.argmin() == 1
     maps = model.feature_maps_
