@@ -44,8 +44,9 @@ use crate::mondrian::tree::statistics::Statistics;
 /// The greatest number of features that a trend has: those with the greatest rates, of equal ones the first.
 const MAX_FEATURES: usize = 14;
 
-/// A row that is farther away, in units of a feature's range, counts as being so far away: squares are finite.
-const FARTHEST: f64 = 1e100;
+/// A row that is farther away, in units of a feature's range, counts as being so far away: sums over rows are finite, also in
+/// single precision. Training rows are hardly ever farther away (`Domain::level_of`).
+const FARTHEST: f64 = (1u128 << 64) as f64;
 
 /// How much a slope may change where its feature leaves the reference range: the prior variance in units of the slope's own.
 const CHANGE: f64 = 0.5;
