@@ -21,10 +21,10 @@ use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{
-    HyperparameterRule, Noise, OLD_PRIOR_RATE, Posterior, RegressionSettings, Trend,
+    HyperparameterRule, Noise, OLD_PRIOR_RATE, PRIOR_RATES, Posterior, RegressionSettings, Trend,
 };
 use crate::mondrian::tree::statistics::Statistics;
-use crate::validate::{ROW_WEIGHT, check_row_weights};
+use crate::validate::{ROW_WEIGHT, check_row_weights, check_within};
 
 /// The oldest version that can hold a forest.
 fn version<P: NodePosterior>(model: &MondrianForest<P>) -> u32 {
@@ -221,7 +221,11 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     } else {
         reader.choice("joint_kernel", &JointKernel::ALL)?
     };
-    let prior_rate = if reader.version < PRIOR_RATE { OLD_PRIOR_RATE } else { reader.f64("prior_rate")? };
+    let mut prior_rate = OLD_PRIOR_RATE;
+    if reader.version >= PRIOR_RATE {
+        prior_rate = reader.f64("prior_rate")?;
+        reader.checked(check_within("prior_rate", prior_rate, PRIOR_RATES))?;
+    }
     Ok(RegressionSettings {
         posterior,
         rule,

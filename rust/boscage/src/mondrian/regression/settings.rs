@@ -104,7 +104,7 @@ pub(crate) const OLD_PRIOR_RATE: f64 = 1.0;
 /// The longest delay in units of `1 / gamma_2`: the square of its exponential is finite.
 const MAX_DELAY: f64 = 300.0;
 
-const PRIOR_RATES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
+pub(crate) const PRIOR_RATES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
 
 /// The prior variance of a slope in units of `gamma_1`.
 const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
