@@ -103,12 +103,13 @@ def spread_by_integral(weights: FloatArray, means: FloatArray, scales: FloatArra
     finest = _finest(weights, scales)
     # The finest grid takes two octaves: what is on it is not interpolated.
     octaves = np.floor(np.log2(np.maximum(scales / finest, 2.0))).astype(np.int64) - 1
+    widest = int(octaves.max())
     # So that no digits are lost far away from 0.
     means = means - means.mean()
     first, last = _ends(means, scales)
-    step = _STEP * finest * 2.0 ** int(octaves.max())
+    step = _STEP * finest * 2.0**widest
     cdf = np.zeros(math.ceil((last - first) / step) + 1)
-    for octave in range(int(octaves.max()), -1, -1):
+    for octave in range(widest, -1, -1):
         own = octaves == octave
         if own.any():
             cdf += _on_grid(weights[own], means[own], scales[own], (first, step, len(cdf)))

@@ -34,7 +34,7 @@ use crate::data::{RowId, RowTargets, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{Domain, MAX_LEVEL};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::Trend;
 use crate::mondrian::tree::Tree;
@@ -46,7 +46,7 @@ const MAX_FEATURES: usize = 14;
 
 /// A row that is farther away, in units of a feature's range, counts as being so far away: sums over rows are finite, also in
 /// single precision. Training rows are hardly ever farther away (`Domain::level_of`).
-const FARTHEST: f64 = (1u128 << 64) as f64;
+const FARTHEST: f64 = (1u128 << MAX_LEVEL) as f64;
 
 /// How much a slope may change where its feature leaves the reference range: the prior variance in units of the slope's own.
 const CHANGE: f64 = 0.5;
