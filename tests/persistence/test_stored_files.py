@@ -5,8 +5,8 @@ row may branch off, whose rule of integration may become faster and more exact. 
 standard deviations are compared to the digits to which this integral has always been tested.
 
 The files and their expected results are in `files`. Files are never changed or removed; what they
-give is recorded anew only where a rule that learns from rows has changed on purpose, and digests
-never are. `files/make.py` describes how to add new ones.
+give is recorded anew only where a rule that learns from rows, or a part of a variance, has changed
+on purpose, and digests never are. `files/make.py` describes how to add new ones.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ fit with the parameters that the file has. Only if a release changes on purpose 
 draws may `then` be recorded anew, and for that sampler alone. Probabilities of joint classifiers
 are solutions of equations to a tolerance: they may be recorded anew, within that tolerance, if
 these are solved in another way. Files of Mondrian regressors hold rows and settings alone: their
-predictions and hyperparameters may be recorded anew if a rule that chooses hyperparameters changes
-on purpose, and nothing else of them.
+predictions and hyperparameters may be recorded anew if a rule that chooses hyperparameters or a
+part of the predictive variance changes on purpose, and nothing else of them.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
-use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
+use crate::mondrian::regression::hierarchy::branch_law::{BranchLaw, ShortTime};
 use crate::mondrian::regression::hierarchy::branch_time::{BranchTime, TruncatedExponential, UnitClock};
 
 /// The coarse part of the clock has no effect beyond a branch where less of it is left than this share of the noise
@@ -93,7 +93,11 @@ pub(crate) fn coarse_rest(
         BranchTime::Random(time) => time,
     };
     let part = ClockPart::new(UnitClock::of_coarse(coarse), 1.0, time.after);
-    end - coarse.clock(time.after) - 2.0 * coarse.variance * law.gains(&time, [part]).means[0]
+    let gain = match ShortTime::new(&time, coarse.rate) {
+        Some(short) => short.gain(&part),
+        None => law.gains(&time, [part]).means[0],
+    };
+    end - coarse.clock(time.after) - 2.0 * coarse.variance * gain
 }
 
 /// A part of the clock: a weight times `sigma(rate t - ln decay)`, where `t` is counted from the stop before.

@@ -109,17 +109,6 @@ impl<const K: usize> GaussRule<K> {
         weights.map(|weight| weight / all)
     }
 
-    fn mean<const TERMS: usize>(
-        &self,
-        (span, weights): (f64, &[f64; K]),
-        part: &ClockPart,
-        before: f64,
-    ) -> f64 {
-        let gains =
-            self.falls::<TERMS>(part.rate * span).map(|fall| part.gain_of(before + (1.0 - before) * fall));
-        weights.iter().zip(gains).map(|(weight, gain)| weight * gain).sum()
-    }
-
     fn gains<const TERMS: usize, const N: usize>(
         &self,
         (span, weights): (f64, &[f64; K]),
@@ -186,12 +175,10 @@ impl ShortTime {
         }
     }
 
-    /// The mean of what a part gains until the time, from where `1 - e^(-rate t)` was `before` at the time's start.
-    pub(super) fn mean(&self, part: &ClockPart, before: f64) -> f64 {
-        match &self.weights {
-            Weights::Four(weights) => FOUR.mean::<TERMS_FOUR>((self.span, weights), part, before),
-            Weights::Eight(weights) => EIGHT.mean::<TERMS_EIGHT>((self.span, weights), part, before),
-        }
+    /// The mean of what a part gains until the time.
+    pub(super) fn gain(&self, part: &ClockPart) -> f64 {
+        let Gains { means: [gain], .. } = self.gains(&[*part]);
+        gain
     }
 }
 

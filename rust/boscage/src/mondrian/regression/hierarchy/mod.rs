@@ -11,7 +11,6 @@
 pub(crate) mod belief_propagation;
 pub(crate) mod branch_clock;
 pub(crate) mod branch_law;
-mod branch_pieces;
 pub(crate) mod branch_time;
 pub(crate) mod subtree_beliefs;
 pub(crate) mod tree_predictive;

@@ -10,7 +10,6 @@ use crate::mondrian::regression::hierarchy::branch_clock::{
     ClockGain, clock_gain, coarse_rest, end_of_coarse, unit,
 };
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
-use crate::mondrian::regression::hierarchy::branch_pieces::{self, PIECES};
 use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
@@ -55,6 +54,12 @@ impl PredictivePrior {
         Self { hyper, coarse, end, coarse_end, coarse_until, unit: unit(&hyper), apart }
     }
 
+    /// The rate of the fastest part of the clock of the messages that still has an effect after a time.
+    pub(crate) fn fastest(&self, after: f64) -> f64 {
+        let has_coarse = !self.is_coarse_known() && after < self.coarse_until;
+        if has_coarse { self.hyper.gamma2.max(self.coarse.rate) } else { self.hyper.gamma2 }
+    }
+
     fn is_coarse_known(&self) -> bool {
         self.hyper.coarse.variance == 0.0
     }
@@ -65,7 +70,7 @@ impl PredictivePrior {
 pub(crate) enum Detail {
     /// Its shape: where a branch's mean and variance depend on its time, a component for each piece of the time.
     Shape,
-    /// Its mean and variance: one component for all times, and how far the means of its pieces are apart.
+    /// Its mean and variance: one component for all times of a branch.
     Moments,
     /// Its mean: components have no variance.
     Mean,
@@ -119,8 +124,8 @@ impl<S: Scalar> PredictingTree<'_, S> {
 }
 
 /// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
-/// and the branch's time integrated out): calls `emit` for every component, with the variance of the means of its pieces where it
-/// stands for all of them. `scale` is a node's own factor on its variances, but for the coarse part of what the prior spends
+/// and the branch's time integrated out): calls `emit` for every component, with the variance of its mean over the branch's time,
+/// which the component's own variance has, times a factor, where the shape is asked for, and does not have otherwise. `scale` is a node's own factor on its variances, but for the coarse part of what the prior spends
 /// below a branch: how well the rows around a node are predicted does not say how far targets range elsewhere.
 pub(crate) fn predict_exact<S: Scalar>(
     tree: PredictingTree<'_, S>,
@@ -205,6 +210,10 @@ pub(crate) fn sibling<S: Scalar>(tree: &Tree<S, NodeMoments>, parent: NodeId, no
     if left == node { tree.arena.child(parent, true) } else { left }
 }
 
+/// The number of pieces of equal probability into which the time of a branch is divided where its
+/// prediction depends on it.
+const PIECES: u32 = 5;
+
 /// Branches of less weight are one piece.
 const NOTICED: f64 = 1e-3;
 
@@ -222,7 +231,7 @@ impl BranchPrior<'_> {
     /// What the clock gains in a piece of the time.
     fn piece(&self, piece: u32) -> (BranchLaw, ClockGain) {
         let hyper = &self.prior.hyper;
-        let law = branch_pieces::piece(self.law, self.stop, hyper, piece);
+        let law = self.law.piece(self.stop, (piece, PIECES), self.prior.fastest(self.stop.after));
         (law, clock_gain(&law, self.stop, hyper))
     }
 
@@ -253,7 +262,7 @@ struct Bridge {
     unit: f64,
 }
 
-/// The mean of a test row's own leaf, its variance, and the part of it that comes from the branch's time.
+/// The mean of a test row's own leaf, its variance given the branch's time, and the variance of its mean over that time.
 struct OwnLeaf {
     mean: f64,
     variance: f64,
@@ -274,25 +283,28 @@ impl Bridge {
             let mean = self.mean(clock_gain(law, stop, &prior.hyper).mean);
             return emit(Component { weight, mean, variance: 0.0 }, 0.0);
         }
-        let is_whole = weight <= NOTICED || !self.varies(noise);
-        let component = |law: &BranchLaw, gain: &ClockGain, weight: f64, between: f64| {
+        let component = |law: &BranchLaw, gain: &ClockGain, weight: f64| {
             let (free, within) = branch.free(law, gain);
             let leaf = self.at(gain.mean, gain.spread, within);
-            let own = (leaf.variance - between.min(leaf.moved) + noise) * scale;
+            let own = (leaf.variance + noise) * scale;
             // By rounding, what is free may be less than nothing, which matters where all else is smaller still.
             let variance = if own + free > 0.0 { own + free } else { own };
-            Component { weight, mean: leaf.mean, variance }
+            (Component { weight, mean: leaf.mean, variance }, leaf.moved)
         };
-        if is_whole || detail == Detail::Moments {
-            let gain = clock_gain(law, stop, &prior.hyper);
-            // With the same factor on both, it does not matter what is within and what is between.
-            let is_one = is_whole || scale == prior.apart;
-            let between = if is_one { 0.0 } else { self.between(branch, gain.mean) };
-            return emit(component(law, &gain, weight, between), between);
+        if detail == Detail::Moments {
+            let (component, moved) = component(law, &clock_gain(law, stop, &prior.hyper), weight);
+            return emit(component, moved);
+        }
+        let mut shape = |law: &BranchLaw, gain: &ClockGain, weight: f64| {
+            let (component, moved) = component(law, gain, weight);
+            emit(Component { variance: component.variance + prior.apart * moved, ..component }, 0.0);
+        };
+        if weight <= NOTICED || !self.varies(noise) {
+            return shape(law, &clock_gain(law, stop, &prior.hyper), weight);
         }
         for piece in 0..PIECES {
             let (law, gain) = branch.piece(piece);
-            emit(component(&law, &gain, weight / f64::from(PIECES), 0.0), 0.0);
+            shape(&law, &gain, weight / f64::from(PIECES));
         }
     }
 
@@ -315,15 +327,8 @@ impl Bridge {
         let spread = self.unit * (self.unit / whole) * spread;
         let bridge = v * (1.0 - v / whole) - spread;
         let moved = spread * (apart / whole * apart);
-        let variance = bridge.max(0.0) + moved + (self.rest - gain - free).max(0.0);
+        let variance = bridge.max(0.0) + (self.rest - gain - free).max(0.0);
         OwnLeaf { mean: self.mean(gain), variance, moved }
-    }
-
-    /// The variance of the means of pieces, about that of the whole time.
-    fn between(&self, branch: &BranchPrior<'_>, gain: f64) -> f64 {
-        let apart = (self.below.mean - self.above.mean) / self.whole();
-        let means = branch_pieces::means(branch.law, branch.stop, &branch.prior.hyper, gain);
-        means.map(|mean| (apart * (mean - gain)).powi(2)).iter().sum::<f64>() / f64::from(PIECES)
     }
 
     /// Whether predictions at the child and at the parent, with this noise, differ noticeably.

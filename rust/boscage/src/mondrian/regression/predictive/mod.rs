@@ -58,10 +58,12 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    fn set_laws(&mut self, stops: &[Stop], fastest: f64) {
+    /// Clocks of a rate may share a rule, given the time after which the branch comes.
+    fn set_laws(&mut self, stops: &[Stop], rate: impl Fn(f64) -> f64) {
         self.n_inside = n_inside(stops);
         self.laws.clear();
-        self.laws.extend(stops[self.n_inside..].iter().map(|stop| BranchLaw::new(stop, fastest)));
+        let law = |stop: &Stop| BranchLaw::new(stop, rate(stop.after));
+        self.laws.extend(stops[self.n_inside..].iter().map(law));
     }
 }
 
@@ -86,10 +88,10 @@ impl<'a> ForestPosterior<'a> {
         Ok(Some(limit_means(limit, &self.forest.domain, rows, run)?))
     }
 
-    /// The rate of the faster one of the clocks that predictions follow.
-    fn fastest(&self) -> f64 {
+    /// The rate of the fastest of the clocks that means follow after a time.
+    fn fastest(&self, after: f64) -> f64 {
         let joint = self.state.joint.as_ref().map_or(0.0, |joint| joint.together.model.hyper.gamma2);
-        self.state.hyper.gamma2.max(joint)
+        self.prior.fastest(after).max(joint)
     }
 
     /// Whether the mean is that of the joint model alone.
@@ -113,7 +115,7 @@ impl<'a> ForestPosterior<'a> {
             tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
             return 0.0;
         }
-        paths.set_laws(stops, self.fastest());
+        paths.set_laws(stops, |after| self.fastest(after));
         let path = StopsAndLaws { stops, n_inside: paths.n_inside, laws: &paths.laws };
         let scale = |node: NodeId| match &self.state.scales {
             Some(scales) => scales[number][node.index()],
