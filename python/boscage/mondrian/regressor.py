@@ -56,10 +56,11 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         ``noise="global"`` a forest's own hyperparameters give its predictions again.
     noise : {"global", "local"}, default="local"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
-        the tree like the means. "local" scales the whole variance of a node and does not change
-        means. With ``hyperparameters="loo"`` it also has heavier tails, of which one may be longer:
-        a share of the rows has a greater noise variance and lies to one side. Leave-one-out
-        predictions choose the share, the variance and the side; means and standard deviations stay.
+        the tree like the means. "local" scales a node's variances, those of its mean, too, and
+        does not change means. With ``hyperparameters="loo"`` it also has heavier tails, of which
+        one may be longer: a share of the rows has a greater noise variance and lies to one side.
+        Leave-one-out predictions choose the share, the variance and the side; means and standard
+        deviations stay.
     noise_variance : float, default=None
         Variance of the noise if it is known; None estimates it. Give it where all targets may be
         equal; see the notes.

@@ -5,7 +5,7 @@
 //! the last bit.
 //!
 //! Lists are words: for each row, and for each of its trees that is the owner's, the number of components, and of each its
-//! weight, mean and variance, and the variance of the means that it stands for.
+//! weight, mean and variance, and the variance of its mean over the branch's time.
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};

@@ -70,7 +70,7 @@ pub(crate) fn end_of_coarse(coarse: CoarsePrior, noise_variance: f64) -> f64 {
 
 /// Whether the coarse part of the clock has no effect after the stop before; of all pieces of a time alike, so that they add up
 /// to the whole.
-pub(super) fn is_negligible(stop: &Stop, hyper: &Hyperparameters, coarse: CoarsePrior) -> bool {
+fn is_negligible(stop: &Stop, hyper: &Hyperparameters, coarse: CoarsePrior) -> bool {
     let left = 2.0 * coarse.variance * UnitClock::of_coarse(coarse).rest(stop.after);
     let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
     left <= NEGLIGIBLE * (hyper.noise_variance + hyper.gamma1 * fine_clock.rest(stop.after))
@@ -95,7 +95,7 @@ pub(crate) fn coarse_rest(
     let part = ClockPart::new(UnitClock::of_coarse(coarse), 1.0, time.after);
     let gain = match ShortTime::new(&time, coarse.rate) {
         Some(short) => short.gain(&part),
-        None => law.gains(&time, [part]).means[0],
+        None => Gains::until(&time, [part]).means[0],
     };
     end - coarse.clock(time.after) - 2.0 * coarse.variance * gain
 }

@@ -1,7 +1,7 @@
 //! The law of the time at which a test row branches off above a stop, and what clocks gain until then.
 //!
 //! Let `h` be the rate of branches, `g` that of a clock and `l` the time between two stops. Most branches are short: `h l` and
-//! `g l` are small. There all means are sums over the nodes of one Gauss rule, whose weights `e^(-h t)` all clocks share, and
+//! `g l` are small. There all means are sums over the nodes of one Gauss rule, whose weights `e^(-h t)` clocks share, and
 //! exponentials are polynomials. The others are integrated clock by clock (`branch_clock`).
 
 use crate::mondrian::prediction::stop::Stop;

@@ -124,9 +124,13 @@ impl<S: Scalar> PredictingTree<'_, S> {
 }
 
 /// The exact predictive of one tree (eq. 6.3, Algorithm 6.5; with the leaf's own component of footnote 4 of section 6.3.4,
-/// and the branch's time integrated out): calls `emit` for every component, with the variance of its mean over the branch's time,
-/// which the component's own variance has, times a factor, where the shape is asked for, and does not have otherwise. `scale` is a node's own factor on its variances, but for the coarse part of what the prior spends
-/// below a branch: how well the rows around a node are predicted does not say how far targets range elsewhere.
+/// and the branch's time integrated out). Calls `emit` for every component, with the variance of its mean over the branch's
+/// time. For [`Detail::Shape`] this variance, times the factor on distances between components, is already a part of the
+/// component's, and 0 is passed.
+///
+/// `scale` is a node's own factor on its variances, but for two: how well the rows around a node are predicted says neither
+/// how far targets range elsewhere (the coarse part of what the prior spends below a branch) nor where a row branches off (the
+/// variance of a component's mean).
 pub(crate) fn predict_exact<S: Scalar>(
     tree: PredictingTree<'_, S>,
     prior: &PredictivePrior,
@@ -262,7 +266,8 @@ struct Bridge {
     unit: f64,
 }
 
-/// The mean of a test row's own leaf, its variance given the branch's time, and the variance of its mean over that time.
+/// The mean of a test row's own leaf, its expected variance given the branch's time, and the variance of its mean over that
+/// time.
 struct OwnLeaf {
     mean: f64,
     variance: f64,
@@ -337,5 +342,102 @@ impl Bridge {
         let (a, b) = (first.variance + noise, last.variance + noise);
         let apart = first.mean - last.mean;
         a > 1.2 * b || b > 1.2 * a || apart * (apart / a.min(b)) > 0.02
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mondrian::prediction::stop::Branch;
+    use crate::mondrian::regression::hierarchy::branch_clock::GAUSS_4;
+    use crate::mondrian::regression::hierarchy::branch_clock::tests::{PRIORS, hyper, stops};
+
+    const SCALE: f64 = 3.0;
+    const APART: f64 = 0.0625;
+
+    fn bridge(prior: &PredictivePrior, stop: &Stop) -> Bridge {
+        let after = prior.hyper.clock(stop.after);
+        Bridge {
+            above: Above { mean: 0.3, variance: 0.2 },
+            below: Message { mean: 1.7, precision: 4.0 },
+            length: prior.hyper.clock(stop.time) - after,
+            rest: prior.end - after,
+            unit: prior.unit,
+        }
+    }
+
+    /// Mean and variance of all components, whose distances get their factor.
+    fn moments(bridge: &Bridge, branch: &BranchPrior<'_>, detail: Detail) -> [f64; 2] {
+        let mut parts = Vec::new();
+        bridge.emit(branch, 1.0, detail, &mut |component, between| parts.push((component, between)));
+        let mean: f64 = parts.iter().map(|(part, _)| part.weight * part.mean).sum();
+        let variance = |(part, between): &(Component, f64)| {
+            let apart = part.mean - mean;
+            part.weight * (part.variance + APART * (between + apart * apart))
+        };
+        [mean, parts.iter().map(variance).sum()]
+    }
+
+    /// The same by its definition: a Brownian bridge at a branch of any time, averaged over very many times.
+    fn integrated(bridge: &Bridge, prior: &PredictivePrior, stop: &Stop) -> [f64; 2] {
+        let at = |time: f64| {
+            let gain = prior.hyper.clock(time) - prior.hyper.clock(stop.after);
+            let free = prior.coarse_end - prior.coarse.clock(time);
+            let within = if prior.is_coarse_known() { 0.0 } else { free };
+            let (v, whole) = (bridge.above.variance + gain, bridge.whole());
+            let own = v * (1.0 - v / whole) + (bridge.rest - gain - within) + prior.hyper.noise_variance;
+            let mean = bridge.above.mean + v / whole * (bridge.below.mean - bridge.above.mean);
+            [mean, mean * mean, SCALE * own + free]
+        };
+        let [mean, square, given_time] = match stop.branch {
+            Branch::Rate(rate) => average(|time| at(stop.after + time), rate, stop.time - stop.after),
+            Branch::At(time) => at(time),
+            Branch::Never => panic!("it branches off"),
+        };
+        [mean, given_time + APART * (square - mean * mean)]
+    }
+
+    /// The average over an exponential time that ends before `span`.
+    fn average(of: impl Fn(f64) -> [f64; 3], rate: f64, span: f64) -> [f64; 3] {
+        let (span, steps) = (span.min(60.0 / rate), 4000);
+        let edge = |i: i32| span * (f64::from(i) / f64::from(steps)).powi(3);
+        let (mut all, mut sums) = (0.0, [0.0; 3]);
+        for i in 0..steps {
+            let (from, width) = (edge(i), edge(i + 1) - edge(i));
+            for (z, weight) in GAUSS_4.into_iter().flat_map(|(z, weight)| [(z, weight), (1.0 - z, weight)]) {
+                let time = from + z * width;
+                let mass = width * weight * rate * (-rate * time).exp();
+                all += mass;
+                sums.iter_mut().zip(of(time)).for_each(|(sum, value)| *sum += mass * value);
+            }
+        }
+        sums.map(|sum| sum / all)
+    }
+
+    /// One component for all times, and one for each piece of the time, both have the moments of the integral over the time:
+    /// the node's factor is on the variance given the time alone, and the distances' factor on how far the mean moves.
+    #[test]
+    fn moments_are_those_of_the_shape_and_of_the_integral() {
+        let known = CoarsePrior { variance: 0.8, rate: 11.0 };
+        let in_messages = PRIORS.map(|prior| (hyper(prior), hyper(prior).coarse));
+        let beside = PRIORS[..4].iter().map(|&prior| (hyper(prior), known));
+        for (hyper, coarse) in in_messages.into_iter().chain(beside) {
+            let prior = PredictivePrior::new(hyper, coarse, f64::INFINITY, APART);
+            let last = stops().into_iter().take(4).filter(|stop| stop.time < f64::INFINITY);
+            let cuts = last.map(|stop| Stop { branch: Branch::At(0.5 * (stop.after + stop.time)), ..stop });
+            for stop in stops().into_iter().chain(cuts) {
+                let bridge = bridge(&prior, &stop);
+                let law = BranchLaw::new(&stop, prior.fastest(stop.after)).unwrap();
+                let branch = BranchPrior { prior: &prior, stop: &stop, law: &law, scale: SCALE };
+                let expected = integrated(&bridge, &prior, &stop);
+                for detail in [Detail::Moments, Detail::Shape] {
+                    for (found, expected) in moments(&bridge, &branch, detail).into_iter().zip(expected) {
+                        // Where little of the coarse part is left, it is not followed.
+                        let apart = (found - expected).abs();
+                        assert!(apart < 1e-6 * expected.abs(), "{detail:?} {found} {expected} {stop:?}");
+                    }
+                }
+            }
+        }
     }
 }

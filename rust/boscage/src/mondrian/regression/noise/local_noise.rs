@@ -12,7 +12,8 @@
 //!
 //! The square of a node's factor multiplies all variances of the node, that of its mean as well as the noise. So
 //! posterior means do not change. Neither does the prior, far away from the data, where the factor is one. What the coarse part of
-//! the prior spends below a branch is not multiplied: it says how far targets range elsewhere.
+//! the prior spends below a branch is not multiplied: it says how far targets range elsewhere. Nor is how far a mean moves with the
+//! time at which a test row branches off.
 
 use crate::control::Run;
 use crate::data::Scalar;

@@ -58,7 +58,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Clocks of a rate may share a rule, given the time after which the branch comes.
+    /// `rate` is that of the fastest clock to be followed after a stop's time: clocks up to it share a rule.
     fn set_laws(&mut self, stops: &[Stop], rate: impl Fn(f64) -> f64) {
         self.n_inside = n_inside(stops);
         self.laws.clear();
@@ -99,7 +99,7 @@ impl<'a> ForestPosterior<'a> {
         self.state.joint.as_ref().is_some_and(|joint| joint.together.share == 1.0)
     }
 
-    /// One tree's predictive components, each with the variance of the means that it stands for, and the tree's share of the
+    /// One tree's predictive components, each with the variance of its mean over the branch's time, and the tree's share of the
     /// joint model's mean; 0 if there is none.
     pub(super) fn components<S: Scalar>(
         &self,
@@ -208,7 +208,7 @@ impl Running {
         Self { weight, mean, within, between, ..Self::default() }
     }
 
-    /// Adds a component that stands for several, whose means have the variance `between`.
+    /// Adds a component whose mean has the variance `between` over the branch's time.
     pub(super) fn add(&mut self, Component { weight, mean, variance }: Component, between: f64) {
         if weight <= 0.0 {
             return;
