@@ -56,21 +56,6 @@ def test_the_ways_to_predict_agree(predictive: Any, posterior: Any, noise: Any) 
     np.testing.assert_allclose(dist.cdf(upper) - dist.cdf(lower), 0.9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("posterior", ["exact", "joint"])
-def test_moments_are_those_of_the_distribution_where_rows_branch_off(posterior: Any) -> None:
-    """Where local factors differ much, and the joint posterior contracts the mixture in part."""
-    rng = np.random.default_rng(1)
-    rows = rng.uniform(size=(200, 2))
-    target = np.sin(6.0 * rows[:, 0]) + (0.05 + 0.4 * rows[:, 1] ** 2) * rng.normal(size=200)
-    model = make(posterior=posterior, prior_scale=None).fit(rows, target)
-    at = rng.uniform(-0.4, 1.4, size=(40, 2))
-    mean, std = model.predict(at, return_std=True)
-    dist = model.predict_dist(at)
-    assert np.median(np.diff(dist.offsets)) > 3 * model.n_estimators
-    np.testing.assert_allclose(dist.mean, mean, rtol=1e-10)
-    np.testing.assert_allclose(dist.std, std, rtol=1e-10)
-
-
 def test_uncertainty_is_of_the_right_size() -> None:
     rng = np.random.default_rng(1)
     model = make(n_estimators=30).fit(X, Y)

@@ -353,6 +353,23 @@ def test_moments_are_those_of_predict(name: str) -> None:
     np.testing.assert_allclose(DISTRIBUTIONS[name].std, std, rtol=1e-9)
 
 
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
+def test_moments_of_a_forest_are_those_of_its_mixture_where_rows_branch_off(posterior: str) -> None:
+    """Where local factors differ much, and the joint posterior contracts the mixture in part."""
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(size=(200, 2))
+    target = np.sin(6.0 * rows[:, 0]) + (0.05 + 0.4 * rows[:, 1] ** 2) * rng.normal(size=200)
+    model = MondrianForestRegressor(
+        8, posterior=posterior, prior_scale=None, feature_weights=None, trend=None, random_state=1
+    ).fit(rows, target)
+    at = rng.uniform(-0.4, 1.4, size=(40, 2))
+    mean, std = model.predict(at, return_std=True)
+    dist = model.predict_dist(at)
+    assert np.median(np.diff(dist.offsets)) > 3 * model.n_estimators
+    np.testing.assert_allclose(dist.mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(dist.std, std, rtol=1e-10)
+
+
 @pytest.mark.parametrize("y", [np.nan, np.inf, -np.inf])
 def test_scores_of_values_that_are_not_finite_are_not_finite(y: float) -> None:
     dist = StudentMixture([0.5, 0.5], [[5.0, 3.0]], [[0.0, 1.0]], [[1.0, 2.0]])

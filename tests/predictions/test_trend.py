@@ -51,6 +51,18 @@ def test_the_mean_continues_a_line(kind: str) -> None:
     assert (np.abs(mean - truth) < 4.0 * std).all()
 
 
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_a_tail_has_to_confirm_a_slope(seed: int) -> None:
+    """Few rows lie far out, and those to come lie farther: a curve goes on as no line does."""
+    rng = np.random.default_rng(seed)
+    x, noise = rng.lognormal(0.0, 2.0, size=(100, 3)), rng.normal(size=100)
+    curved = np.log(x[:, 0]) + np.log1p(x[:, 1]) + 0.3 * noise
+    straight = x[:, 0] + 0.3 * noise
+    forest = MondrianForestRegressor(10, random_state=0)
+    assert forest.fit(x, curved).trend_ is None
+    assert 0 in forest.fit(x, straight).trend_
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["line", "noisy line", "sine", "step", "noise"])
 def test_far_away_the_deviation_is_the_targets_and_grows(kind: str) -> None:

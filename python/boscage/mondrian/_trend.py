@@ -2,8 +2,10 @@
 
 A slope must improve predictions beyond the rows, and must not harm those among the rows. So small
 forests with and without a slope in one feature predict blocks that they did not see: its upper and
-its lower third, from all other rows, and from those of the other third, which is farther. Finally,
-forests with and without all slopes that help predict rows that are left out at random.
+its lower third, from all other rows, and from those of the other third, which is farther. Where a
+feature has a tail, few rows lie far from all others, and a slope that is right for thirds may lead
+far astray: there they predict the rows of the tail, too. Finally, forests with and without all
+slopes that help predict rows that are left out at random.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ MIN_GAIN = 0.05
 MAX_LOSS = 0.02
 """By how much it may grow on one side of a feature, and for rows left out at random."""
 MIN_SHARE = 0.1
-"""The smallest share of the rows in a block."""
+"""The smallest share of the rows in a block. Where fewer lie beyond a third of the way from a
+feature's median to its greatest or least value, the feature has a tail."""
+TAIL_STEPS = 6
+"""How often that way is divided by three."""
 
 __all__: list[str] = []
 
@@ -86,7 +91,9 @@ def choose_trend(
             sides.append(float(np.mean([gain(rows, block, [feature]) for rows in ways])))
             if sides[-1] < -MAX_LOSS:
                 return False
-        return bool(sides and np.mean(sides) >= MIN_GAIN)
+        if not sides or np.mean(sides) < MIN_GAIN:
+            return False
+        return all(gain(~tail, tail, [feature]) >= MIN_GAIN for tail in _tails(x))
 
     candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
     # A feature without a rate has no slope.
@@ -106,6 +113,25 @@ def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:
     if min(np.ptp(x[~lower]), np.ptp(x[~upper])) == 0.0:
         return []
     return [(lower, upper), (upper, lower)]
+
+
+def _tails(x: FloatArray) -> list[BoolArray]:
+    """The rows of each tail, the more the better, so that what predicts them is far from most."""
+    return [tail for tail in (_upper_tail(x), _upper_tail(-x)) if tail is not None]
+
+
+def _upper_tail(x: FloatArray) -> BoolArray | None:
+    """The rows beyond a part of the way from the median to the greatest value.
+
+    Of a third, a ninth and so on, it is the least part beyond which there is less than a third of
+    the rows. None if there are rows enough beyond a third.
+    """
+    away = x - np.median(x)
+    parts = [away > away.max() / 3.0**k for k in range(1, TAIL_STEPS + 1)]
+    if parts[0].mean() >= MIN_SHARE:
+        return None
+    tail = [part for part in parts if part.mean() < 1.0 / 3.0][-1]
+    return tail if tail.any() and np.ptp(x[~tail]) > 0.0 else None
 
 
 def _lower_third(x: FloatArray) -> BoolArray:
