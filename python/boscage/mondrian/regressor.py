@@ -80,9 +80,9 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         together with the trees. What is not known of them, and that a slope may change where the
         reference range ends, widens predictions beyond the rows, the more the farther. At most 14
         features have slopes: those with the greatest weights. "auto" chooses features: each for
-        which small forests predict rows beyond its lower and its upper third clearly better with a
-        slope, unless they then predict rows left out at random worse; it does so where
-        ``feature_weights="learned"`` with the joint posterior, and else is None.
+        which small forests predict rows beyond its lower and its upper third, and in its tails,
+        clearly better with a slope, unless they then predict rows left out at random worse. It
+        does so where ``feature_weights="learned"`` with the joint posterior, and else is None.
     joint_kernel : {"auto", "trees", "limit"}, default="auto"
         Which trees ``posterior="joint"`` adds up: "trees" those of the forest, "limit" infinitely
         many, of which the forest's are a sample. The limit is a Gaussian process whose covariance
