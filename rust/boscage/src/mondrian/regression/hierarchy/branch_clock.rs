@@ -357,25 +357,29 @@ pub(crate) mod tests {
     /// Mean, variance and mean of the coarse part, by the density of the time and very many steps.
     fn integrated(stop: &Stop, hyper: &Hyperparameters) -> [f64; 3] {
         let Branch::Rate(rate) = stop.branch else { panic!("it is random") };
-        let span = (stop.time - stop.after).min(60.0 / rate);
-        let steps = 20_000;
+        let [mean, square, coarse] = averaged(rate, stop.time - stop.after, |time| {
+            let clock = hyper.clock(stop.after + time) - hyper.clock(stop.after);
+            let coarse = hyper.coarse.clock(stop.after + time) - hyper.coarse.clock(stop.after);
+            [clock, clock * clock, coarse]
+        });
+        [mean, square - mean * mean, coarse]
+    }
+
+    /// Averages over an exponential time that ends before `span`.
+    pub(crate) fn averaged<const N: usize>(rate: f64, span: f64, of: impl Fn(f64) -> [f64; N]) -> [f64; N] {
+        let (span, steps) = (span.min(60.0 / rate), 20_000);
         let edge = |i: i32| span * (f64::from(i) / f64::from(steps)).powi(3);
-        let (mut all, mut sums) = (0.0, [0.0; 3]);
+        let (mut all, mut sums) = (0.0, [0.0; N]);
         for i in 0..steps {
             let (from, width) = (edge(i), edge(i + 1) - edge(i));
             for (z, weight) in GAUSS_4.into_iter().flat_map(|(z, weight)| [(z, weight), (1.0 - z, weight)]) {
                 let time = from + z * width;
                 let mass = width * weight * rate * (-rate * time).exp();
-                let clock = hyper.clock(stop.after + time) - hyper.clock(stop.after);
-                let coarse = hyper.coarse.clock(stop.after + time) - hyper.coarse.clock(stop.after);
                 all += mass;
-                for (sum, value) in sums.iter_mut().zip([clock, clock * clock, coarse]) {
-                    *sum += mass * value;
-                }
+                sums.iter_mut().zip(of(time)).for_each(|(sum, value)| *sum += mass * value);
             }
         }
-        let [mean, square, coarse] = sums.map(|sum| sum / all);
-        [mean, square - mean * mean, coarse]
+        sums.map(|sum| sum / all)
     }
 
     #[test]

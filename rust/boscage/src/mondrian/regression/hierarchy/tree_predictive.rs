@@ -349,8 +349,7 @@ impl Bridge {
 mod tests {
     use super::*;
     use crate::mondrian::prediction::stop::Branch;
-    use crate::mondrian::regression::hierarchy::branch_clock::GAUSS_4;
-    use crate::mondrian::regression::hierarchy::branch_clock::tests::{PRIORS, hyper, stops};
+    use crate::mondrian::regression::hierarchy::branch_clock::tests::{PRIORS, averaged, hyper, stops};
 
     const SCALE: f64 = 3.0;
     const APART: f64 = 0.0625;
@@ -390,28 +389,11 @@ mod tests {
             [mean, mean * mean, SCALE * own + free]
         };
         let [mean, square, given_time] = match stop.branch {
-            Branch::Rate(rate) => average(|time| at(stop.after + time), rate, stop.time - stop.after),
+            Branch::Rate(rate) => averaged(rate, stop.time - stop.after, |time| at(stop.after + time)),
             Branch::At(time) => at(time),
             Branch::Never => panic!("it branches off"),
         };
         [mean, given_time + APART * (square - mean * mean)]
-    }
-
-    /// The average over an exponential time that ends before `span`.
-    fn average(of: impl Fn(f64) -> [f64; 3], rate: f64, span: f64) -> [f64; 3] {
-        let (span, steps) = (span.min(60.0 / rate), 4000);
-        let edge = |i: i32| span * (f64::from(i) / f64::from(steps)).powi(3);
-        let (mut all, mut sums) = (0.0, [0.0; 3]);
-        for i in 0..steps {
-            let (from, width) = (edge(i), edge(i + 1) - edge(i));
-            for (z, weight) in GAUSS_4.into_iter().flat_map(|(z, weight)| [(z, weight), (1.0 - z, weight)]) {
-                let time = from + z * width;
-                let mass = width * weight * rate * (-rate * time).exp();
-                all += mass;
-                sums.iter_mut().zip(of(time)).for_each(|(sum, value)| *sum += mass * value);
-            }
-        }
-        sums.map(|sum| sum / all)
     }
 
     /// One component for all times, and one for each piece of the time, both have the moments of the integral over the time:

@@ -58,11 +58,10 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// `rate` is that of the fastest clock to be followed after a stop's time: clocks up to it share a rule.
-    fn set_laws(&mut self, stops: &[Stop], rate: impl Fn(f64) -> f64) {
+    fn set_laws(&mut self, stops: &[Stop], posterior: &ForestPosterior<'_>) {
         self.n_inside = n_inside(stops);
         self.laws.clear();
-        let law = |stop: &Stop| BranchLaw::new(stop, rate(stop.after));
+        let law = |stop: &Stop| BranchLaw::new(stop, posterior.fastest(stop.after));
         self.laws.extend(stops[self.n_inside..].iter().map(law));
     }
 }
@@ -115,7 +114,7 @@ impl<'a> ForestPosterior<'a> {
             tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
             return 0.0;
         }
-        paths.set_laws(stops, |after| self.fastest(after));
+        paths.set_laws(stops, self);
         let path = StopsAndLaws { stops, n_inside: paths.n_inside, laws: &paths.laws };
         let scale = |node: NodeId| match &self.state.scales {
             Some(scales) => scales[number][node.index()],
