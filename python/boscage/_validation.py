@@ -67,6 +67,21 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     return rows
 
 
+def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    """Sparse rows, all finite, in compressed rows with sorted indices.
+
+    Sets or compares ``n_features_in_`` as scikit-learn does.
+    """
+    rows: Any = validate_data(
+        estimator, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_all_finite=False
+    )
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # perhaps the caller's
+        rows.sum_duplicates()
+    checked: Rows = rows
+    return checked
+
+
 def _is_checked(estimator: Any, X: Any) -> bool:
     """Whether scikit-learn's checks would find nothing to do.
 

@@ -96,8 +96,8 @@ def test_files_say_their_version() -> None:
 #: The versions that files of each kind have had. `tests/disk/files` has those of forests without
 #: rows.
 VERSIONS = {
-    "MondrianForestClassifier": {1, 2, 4, 5, 6, 8, 12, 14},
-    "MondrianForestRegressor": {1, 2, 4, 6, 7, 8, 12, 13, 16},
+    "MondrianForestClassifier": {1, 2, 4, 5, 6, 8, 12, 14, 17},
+    "MondrianForestRegressor": {1, 2, 4, 6, 7, 8, 12, 13, 16, 17},
     "BayesianTreeClassifier": {1, 9, 10, 11},
     "BayesianTreeRegressor": {1, 9, 10, 11},
     "BARTClassifier": {1, 3, 9, 10},
@@ -147,7 +147,7 @@ def warming(x: Array, y: Array, ids: range) -> MondrianForestRegressor:
     return forest.partial_fit(x, y, ids=list(ids))
 
 
-def stored_version(forest: MondrianForestRegressor) -> int:
+def stored_version(forest: Any) -> int:
     file = io.BytesIO()
     forest.save(file)
     return int.from_bytes(file.getvalue()[8:12], "little")
@@ -174,3 +174,19 @@ def test_an_older_forest_keeps_its_prior_while_it_warms_up(
     assert (stored_version(first), first.n_rows_) == (13, 60)
     first.fit(x, y)
     assert stored_version(first) == 16
+
+
+@pytest.mark.parametrize("task", ["classifier", "regressor"])
+def test_an_older_forest_keeps_its_coordinates_of_features_of_weight_0(task: str) -> None:
+    """Their rates are summed with those of others, so that cuts may have other last bits."""
+    name = f"mondrian-{task}-given-weights"
+    old, new = load(f"{name}-v{4 if task == 'classifier' else 16}"), load(f"{name}-v17")
+    assert 0.0 in old.feature_weights_
+    version = EXPECTED[f"{name}-v17"]["version"]
+    assert stored_version(old) < stored_version(new) == version
+    for one, other in ((old, new), (new, old)):
+        with pytest.raises(ValueError, match="coordinates: one of them comes from a file"):
+            one.copy().merge(other)
+    data = data_of(f"{name}-v17")
+    assert stored_version(old.partial_fit(*data.more())) < version
+    assert stored_version(old.fit(data.x, data.y)) == version

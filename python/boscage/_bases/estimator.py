@@ -88,6 +88,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         With `reset` these are the rows of a new fit.
         """
         columns: dict[int, Column] = {}
+        if self._keeps_sparse(X, reset=reset):
+            return _validation.check_sparse_rows(self, X, reset=reset), columns
         if reset or self._known_categories():
             X = as_table(X)
             if not hasattr(X, "shape") and not (
@@ -99,6 +101,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             if features and (reset or n_columns(X) == self.n_features_in_):
                 columns, X = take(X, features)
         return _validation.check_rows(self, X, reset=reset), columns
+
+    def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
+        """Whether the compiled model takes ``X`` as a sparse matrix; else it is made dense."""
+        return False
 
     def _categorical(self, X: Any) -> list[int]:
         """The features of a new fit that are categories."""

@@ -81,7 +81,7 @@ def as_table(X: Any) -> Any:
 
 
 def dense(X: Any) -> Any:
-    """All entries of a sparse matrix: trees hold boxes of rows, in which zeros are values.
+    """All entries of a sparse matrix, in which zeros are values.
 
     Other tables are returned as they are.
 
@@ -98,7 +98,7 @@ def dense(X: Any) -> Any:
         n_rows, n_columns = X.shape
         size = n_rows * n_columns * (4 if X.dtype == np.float32 else 8) / 2**30
         raise MemoryError(
-            f"X is sparse, {n_rows} rows of {n_columns} columns; the models hold rows as a dense "
+            f"X is sparse, {n_rows} rows of {n_columns} columns; the model holds them as a dense "
             f"table, which would take {size:.3g} GiB: choose fewer columns, for example with "
             "sklearn.feature_selection or sklearn.decomposition.TruncatedSVD"
         ) from error

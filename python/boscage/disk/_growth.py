@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._types import AnyArray, FloatArray, Progress
+from boscage._types import AnyArray, FloatArray, IntArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
 from boscage.mondrian._forest.cell_plans import (
@@ -37,7 +37,7 @@ from boscage.mondrian.feature_rates._samples import (
     Sample,
     learning_order,
 )
-from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
+from boscage.mondrian.feature_rates._shared import rows_to_learn_from
 
 _ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never separated."""
@@ -160,7 +160,8 @@ class Growth:
         self._template = template
         sample = None
         if template._learns_rates():
-            sample = self._sample(learning_order(seed), LEARNING_ROWS, costs.of_forest)
+            n = rows_to_learn_from(len(facts.low))
+            sample = self._sample(learning_order(seed), n, costs.of_forest)
         self.learned: GrowthPlan = learned_apart(
             template, facts.low, facts.high, seed, sample, n_threads
         )
@@ -171,20 +172,25 @@ class Growth:
         plan = first_plan(self.learned, (max(levels), all(singles)))
         self._plan, self._n_rows_of_cells = self._with_cells(plan)
 
-    def _sample(self, order: int, n: int, room: float) -> Sample:
-        """The first rows in an order: of some keys at a time, so that counts fit in the room."""
+    def _sample(self, order: int, n: int, room: float, features: IntArray | None = None) -> Sample:
+        """The first rows in an order, by some features or by all.
+
+        Keys are looked at some at a time, so that their counts fit in the room.
+        """
         n_rows = self._facts.n_rows
         n_groups = math.ceil(n_rows * self._costs.key / room)
         groups = []
         for group in range(n_groups):
             each = (
-                KeyCounts.of(block.X, order).in_group(group, n_groups) for block in self._blocks
+                KeyCounts.of(block.X, order, features).in_group(group, n_groups)
+                for block in self._blocks
             )
             groups.append(KeyCounts.sum(list(each)).first_places(n))
             give_back()
         places = Places.first(groups, n)
         copies = [
-            Copies.of(places, block.X, self._coded(block), None, order) for block in self._blocks
+            Copies.of(places, block.X, self._coded(block), None, order, features)
+            for block in self._blocks
         ]
         return places.sample(copies, n_rows, is_weighted=False)
 
@@ -295,7 +301,8 @@ class Growth:
                 f"takes about {in_words(needed)}; give more, or take a greater min_samples_split "
                 "or other hyperparameters"
             )
-        sample = self._sample(self.learned.seed, _core.RULE_ROWS, room)
+        order = self.learned.seed, _core.RULE_ROWS
+        sample = self._sample(*order, room, self.learned.cut_features)
         moments = freezer.target_moments()
         chosen = chosen_apart(self._template, self.learned, sample, moments, self._n_threads)
         give_back()

@@ -19,6 +19,7 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 
 from boscage import _core
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
@@ -50,6 +51,8 @@ __all__: list[str] = []
 
 def has_missing(X: Rows) -> bool:
     """Whether values of ``X``, which are finite or NaN, are missing."""
+    if issparse(X):
+        return False  # those with missing values are made dense
     # One pass without a temporary array.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(X.sum())) and bool(np.isnan(X).any())
@@ -57,6 +60,10 @@ def has_missing(X: Rows) -> bool:
 
 def reference_range(X: Rows) -> tuple[FloatArray, FloatArray]:
     """The least and the greatest value of each feature; 0 for one without any."""
+    if issparse(X):
+        ends = X.min(axis=0), X.max(axis=0)
+        low, high = (end.toarray().ravel().astype(np.float64) for end in ends)
+        return low, high
     if not has_missing(X):
         return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     missing = np.isnan(X)

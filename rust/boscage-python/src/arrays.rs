@@ -1,6 +1,6 @@
 //! Conversion between `NumPy` arrays and the crate's views.
 
-use boscage::{Label, Rows};
+use boscage::{Label, Rows, SparseRow};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,6 +12,8 @@ use crate::errors::to_python;
 pub(crate) enum Matrix<'py> {
     F32(PyReadonlyArray2<'py, f32>),
     F64(PyReadonlyArray2<'py, f64>),
+    /// A copy of a sparse matrix, and its number of features.
+    Sparse(Vec<SparseRow>, usize),
 }
 
 impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
@@ -20,6 +22,9 @@ impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.extract::<PyReadonlyArray2<'py, f32>>() {
             return Ok(Self::F32(array));
+        }
+        if object.hasattr("indptr")? {
+            return sparse(object);
         }
         match object.extract::<PyReadonlyArray2<'py, f64>>() {
             Ok(array) => Ok(Self::F64(array)),
@@ -31,7 +36,11 @@ impl<'py> FromPyObject<'_, 'py> for Matrix<'py> {
 impl Matrix<'_> {
     /// The rows as a checked view; no value is missing.
     pub(crate) fn rows(&self) -> PyResult<Rows<'_>> {
-        self.view(Rows::from_f32, Rows::from_f64)
+        let rows = self.view(Rows::from_f32, Rows::from_f64)?;
+        if rows.has_missing() {
+            return Err(PyValueError::new_err("X must have no missing values"));
+        }
+        Ok(rows)
     }
 
     /// The rows as a checked view, in which values may be missing; `n_categories` of each feature, none if all are numbers.
@@ -52,9 +61,54 @@ impl Matrix<'_> {
         match self {
             Self::F32(array) => of_f32(contiguous(array)?, array.as_array().ncols()),
             Self::F64(array) => of_f64(contiguous(array)?, array.as_array().ncols()),
+            Self::Sparse(rows, n_features) => Rows::from_sparse(rows, *n_features),
         }
         .map_err(to_python)
     }
+}
+
+/// Values, their features, and where each row begins.
+pub(crate) type SparseArrays<'py> =
+    (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
+/// Sparse rows as the arrays of a matrix in compressed rows.
+pub(crate) fn sparse_arrays<'py>(py: Python<'py>, rows: &[SparseRow]) -> SparseArrays<'py> {
+    let values = || rows.iter().flat_map(SparseRow::values);
+    let mut starts = vec![0];
+    starts.extend(rows.iter().scan(0, |end, row| {
+        *end += row.values().len() as i64;
+        Some(*end)
+    }));
+    let features = values().map(|&(feature, _)| i64::from(feature)).collect();
+    (vector(py, values().map(|&(_, value)| value).collect()), vector(py, features), vector(py, starts))
+}
+
+/// Indices of 32 or 64 bits, as `SciPy` has them.
+fn indices(object: Borrowed<'_, '_, PyAny>, name: &str) -> PyResult<Vec<i64>> {
+    let array = object.getattr(name)?;
+    if let Ok(short) = array.extract::<PyReadonlyArray1<'_, i32>>() {
+        return Ok(slice(name, &short)?.iter().map(|&index| i64::from(index)).collect());
+    }
+    let long: PyReadonlyArray1<'_, i64> = array.extract()?;
+    Ok(slice(name, &long)?.to_vec())
+}
+
+/// A matrix of `SciPy` in compressed rows, in double precision and with sorted indices.
+fn sparse<'py>(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Matrix<'py>> {
+    let (starts, features) = (indices(object, "indptr")?, indices(object, "indices")?);
+    let values: PyReadonlyArray1<'_, f64> = object.getattr("data")?.extract()?;
+    let (_, n_features): (usize, usize) = object.getattr("shape")?.extract()?;
+    let values = slice("data", &values)?;
+    let row = |ends: &[i64]| {
+        let own = usize::try_from(ends[0]).ok()?..usize::try_from(ends[1]).ok()?;
+        let features = features.get(own.clone())?.iter().map(|&feature| u32::try_from(feature).ok());
+        let features: Option<Vec<u32>> = features.collect();
+        SparseRow::new(features?.into_iter().zip(values.get(own)?.iter().copied()).collect()).ok()
+    };
+    let rows: Option<Vec<SparseRow>> = starts.windows(2).map(row).collect();
+    let rows = rows
+        .ok_or_else(|| PyValueError::new_err("X must be a matrix in compressed rows with sorted indices"))?;
+    Ok(Matrix::Sparse(rows, n_features))
 }
 
 fn contiguous<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {

@@ -63,6 +63,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::first_by_contents, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::first_of_keys, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::keys_of_contents, module)?)?;
+    module.add_function(wrap_pyfunction!(mondrian::feature_rates::most_important_features, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::missing::fill_missing, module)?)?;
     module.add_function(wrap_pyfunction!(bart::settings::bart_kernels, module)?)?;
     module.add_function(wrap_pyfunction!(model_kind, module)?)?;

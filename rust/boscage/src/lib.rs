@@ -35,7 +35,7 @@ pub use bayes::{
     PosteriorTree, Proposal, Report, Resampling, Sampler, SmcSettings, Stage, Students, TreePrior,
 };
 pub use control::{Control, Run};
-pub use data::{Label, Rows, Scalar};
+pub use data::{Label, Rows, Scalar, SparseRow};
 pub use error::{Error, Result};
 pub use explain::{Contributions, LeafTree};
 pub use model_file::{AnyModel, ModelKind, load, model_kind};
@@ -48,6 +48,6 @@ pub use mondrian::{
     MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive, RULE_ROWS, Rates,
     RegressionSettings, RegressorCells, RegressorFreezer, RowExtent, Substitute, SubstituteTerm, TargetKind,
     TargetMoments, Trend, TrendPart, candidate_rates, extra_trees_rates, first_by_contents, first_of_keys,
-    keys_of_contents,
+    keys_of_contents, most_important_features,
 };
 pub use random::Stream;

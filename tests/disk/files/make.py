@@ -53,6 +53,12 @@ def main() -> None:
         "classifier-large-leaves-v15": disk.MondrianForestClassifier(
             "64MB", min_samples_split=20, lifetime=3.0, feature_range=(0.2, 0.7), **small
         ).fit(single, as_labels(numbers, "int")),
+        "classifier-weight-0-v17": disk.MondrianForestClassifier(
+            "64MB", feature_weights=[0.0, 1.0, 2.0], **small
+        ).fit(X, as_labels(y, "str")),
+        "regressor-weight-0-v17": disk.MondrianForestRegressor(
+            "64MB", feature_weights=[1.0, 0.0, 2.0], hyperparameters=SCALES, **small
+        ).fit(single, numbers),
         "regressor-v15": disk.MondrianForestRegressor("64MB", hyperparameters=SCALES, **small).fit(
             single, numbers
         ),

@@ -79,7 +79,8 @@ def with_history(kind: Any, **params: Any) -> Callable[[Data], Any]:
     """Return a forest that was fitted in parts, with ids for rows, and forgot some of them."""
 
     def make(data: Data) -> Any:
-        model = kind(3, random_state=7, feature_weights=None, warm_up=0, **params)
+        shared = {"random_state": 7, "feature_weights": None, "warm_up": 0}
+        model = kind(3, **(shared | params))
         names = np.arange(len(data.x), dtype=np.uint64)[::-1] * 1000 + 2**63
         model.partial_fit(data.x[:20], data.y[:20], ids=names[:20])
         model.partial_fit(20.0 * data.x[20:], data.y[20:], ids=names[20:])
@@ -156,7 +157,8 @@ def weighted_forest(kind: Any, **params: Any) -> Callable[[Data], Any]:
 
     def make(data: Data) -> Any:
         weights = np.resize([0.25, 1.0, 0.0, 3.5, 1e-3], len(data.x))
-        model = kind(3, random_state=7, feature_weights=None, warm_up=0, **params)
+        shared = {"random_state": 7, "feature_weights": None, "warm_up": 0}
+        model = kind(3, **(shared | params))
         half = len(data.x) // 2
         model.partial_fit(data.x[:half], data.y[:half], sample_weight=weights[:half])
         model.partial_fit(data.x[half:], data.y[half:], sample_weight=weights[half:])
@@ -253,6 +255,26 @@ def mondrian() -> dict[str, Recipe]:
         "regressor-categories-trend": (
             Data(dtype="float64", categories=True),
             forest(numbers, trend="linear", warm_up=0, categorical_features=["c", "größe"]),
+        ),
+        "classifier-weight-0-maps": (
+            ints,
+            forest(classes, feature_weights=[1.0, 0.0, 0.5], feature_maps=BENT, **UNIT),
+        ),
+        "classifier-weight-0-history": (
+            Data("str", "float64"),
+            with_history(classes, feature_weights=[0.0, 2.0, 0.5], calibration=None),
+        ),
+        "classifier-weight-0-row-weights": (
+            Data("str", n=90, missing=True, categories=True),
+            weighted_forest(classes, feature_weights=[1.0, 0.0, 0.5], posterior="joint", **UNIT),
+        ),
+        "regressor-weight-0-maps": (
+            wide,
+            forest(numbers, feature_weights=[0.0, 2.0, 0.5], feature_maps=BENT, **UNIT),
+        ),
+        "regressor-weight-0-history": (
+            Data(missing=True),
+            with_history(numbers, feature_weights=[0.0, 2.0, 0.5], substitutes=FILLED, **UNIT),
         ),
         "regressor-float32": (Data(), forest(numbers, **UNIT)),
         "regressor-float64": (wide, forest(numbers)),

@@ -205,7 +205,9 @@ def grow_forest(
         sample = None
     elif sample is None:
         sample = chooser.learning(facts, recipe.known, seed)
-    choosing = chooser.choosing(facts, seed) if "hyperparameters" in growth.settings else None
+    choosing = (
+        chooser.choosing(facts, recipe.learned) if "hyperparameters" in growth.settings else None
+    )
     known = _known(recipe, growth.names, facts)
     plan = first_plan(recipe.learned)
     plan = first_plan(recipe.learned, _extent(plan, client, pieces))
@@ -225,7 +227,7 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
     names = list(counts) if recipe.has_labels else None
     calibrating = judging = None
     if settings.get("calibration") is not None:
-        calibrating = chooser.calibrating(np.array(names), recipe.learned.seed)
+        calibrating = chooser.calibrating(np.array(names), recipe.learned)
     n_rows = sum(of.n_rows for of in facts)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
         judging = chooser.judging(facts)

@@ -220,9 +220,11 @@ class Filler:
         return fill(rows, self.substitutes, self.low, self.high)
 
 
-def key_counts(own: Piece, filler: Filler | None, order: int, n_groups: int) -> list[KeyCounts]:
+def key_counts(
+    own: Piece, filler: Filler | None, order: int, features: IntArray | None, n_groups: int
+) -> list[KeyCounts]:
     """How many rows of a piece there are of each key, in groups of keys."""
-    counts = KeyCounts.of(_filled(own, filler), order)
+    counts = KeyCounts.of(_filled(own, filler), order, features)
     return [counts.in_group(group, n_groups) for group in range(n_groups)]
 
 
@@ -231,9 +233,17 @@ def first_places(parts: list[KeyCounts], n: int) -> Places:
     return KeyCounts.sum(parts).first_places(n)
 
 
-def copies(own: Piece, filler: Filler | None, labels: Labels, places: Places, order: int) -> Copies:
+def copies(
+    own: Piece,
+    filler: Filler | None,
+    labels: Labels,
+    places: Places,
+    order: int,
+    features: IntArray | None,
+) -> Copies:
     """The rows of a piece that have the keys of places."""
-    return Copies.of(places, _filled(own, filler), coded(own, labels), own.weights, order)
+    targets = coded(own, labels)
+    return Copies.of(places, _filled(own, filler), targets, own.weights, order, features)
 
 
 def _filled(own: Piece, filler: Filler | None) -> Rows:

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core
-from boscage._types import Ids, Label
+from boscage._types import Ids, IntArray, Label
 from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, sorted_labels
 from boscage.mondrian._discount import judging_arrivals
+from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
-from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
+from boscage.mondrian.feature_rates._shared import rows_to_learn_from
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,19 @@ class Chooser:
 
         Missing values are filled if there is a filler.
         """
-        labels = sorted_labels(facts, known)
-        places, found = self._first(labels, learning_order(seed), LEARNING_ROWS, filler)
+        labels, n = sorted_labels(facts, known), rows_to_learn_from(len(facts[0].low))
+        places, found = self._first(labels, learning_order(seed), n, filler, None)
         return self._sample(facts, places, found)
 
-    def choosing(self, facts: list[Facts], seed: int) -> Any:
-        """The `Sample` that chooses hyperparameters, as a future."""
-        places, found = self._first(None, seed, _core.RULE_ROWS, None)
+    def choosing(self, facts: list[Facts], plan: GrowthPlan) -> Any:
+        """The `Sample` that chooses the hyperparameters of a forest, as a future."""
+        places, found = self._first(None, plan.seed, _core.RULE_ROWS, None, plan.cut_features)
         return self._sample(facts, places, found)
 
-    def calibrating(self, labels: Labels, seed: int) -> LeftOut:
-        """The rows that calibrate, in the order of a forest's seed."""
-        places, found = self._first(labels, seed, _core.CALIBRATING_ROWS, None)
+    def calibrating(self, labels: Labels, plan: GrowthPlan) -> LeftOut:
+        """The rows that calibrate a forest, in the order of its seed."""
+        order = plan.seed, _core.CALIBRATING_ROWS
+        places, found = self._first(labels, *order, None, plan.cut_features)
         arrivals = [
             self.client.submit(rows.arrivals_of, own, each, pure=False)
             for own, each in zip(self.pieces, found, strict=True)
@@ -77,12 +79,17 @@ class Chooser:
         return self.client.submit(_sample, places, found, n_rows, is_weighted, pure=False)
 
     def _first(
-        self, labels: Labels, order: int, n: int, filler: Filler | None
+        self,
+        labels: Labels,
+        order: int,
+        n: int,
+        filler: Filler | None,
+        features: IntArray | None,
     ) -> tuple[Any, list[Any]]:
         """The places of the first rows in the order of a seed, and all rows of their keys."""
         client, n_groups = self.client, min(len(self.pieces), self.n_workers)
         counted = [
-            client.submit(rows.key_counts, own, filler, order, n_groups, pure=False)
+            client.submit(rows.key_counts, own, filler, order, features, n_groups, pure=False)
             for own in self.pieces
         ]
         groups = [
@@ -96,7 +103,7 @@ class Chooser:
         ]
         places = client.submit(Places.first, groups, n, pure=False)
         return places, [
-            client.submit(rows.copies, own, filler, labels, places, order, pure=False)
+            client.submit(rows.copies, own, filler, labels, places, order, features, pure=False)
             for own in self.pieces
         ]
 

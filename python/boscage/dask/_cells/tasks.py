@@ -23,6 +23,7 @@ from boscage.mondrian._forest.cell_plans import Counts, learned_apart
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._missing import Substitutes, fill, has_missing, substitutes_of
 from boscage.mondrian.feature_rates._samples import Sample
+from boscage.mondrian.feature_rates._shared import LEARNING_ROWS
 
 
 def given(value: Any) -> Any:
@@ -52,7 +53,8 @@ def learned(
 
 def substitutes(sample: Sample) -> Substitutes:
     """What stands for missing values, learned from rows that may lack some."""
-    return substitutes_of(sample.X, sample.y)
+    some = sample.first(LEARNING_ROWS)
+    return substitutes_of(some.X, some.y)
 
 
 def extent(plan: _core.CellPlan, own: Piece) -> tuple[int, bool]:

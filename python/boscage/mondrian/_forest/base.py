@@ -256,9 +256,9 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     def _checked(self, given: Given, *, is_new: bool) -> CheckedRows:
         """The rows that count, with their targets, ids and weights."""
         rows, columns = self._read(given.X, reset=is_new)
-        target = self._check_target(given.y, len(rows))
-        ids = None if given.ids is None else check_ids(given.ids, len(rows))
-        kept, weights = self._check_weights(given.sample_weight, len(rows))
+        target = self._check_target(given.y, rows.shape[0])
+        ids = None if given.ids is None else check_ids(given.ids, rows.shape[0])
+        kept, weights = self._check_weights(given.sample_weight, rows.shape[0])
         checked = CheckedRows(rows, columns, target, ids, None)
         return replace(checked if kept is None else checked.of(kept), weights=weights)
 
@@ -266,7 +266,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         """The rows of a new forest, checked, and the number of rows that came."""
         window = self._window()
         checked = self._checked(given, is_new=True)
-        n_rows = len(checked.rows)
+        n_rows = checked.rows.shape[0]
         if window is not None and n_rows > window:
             # Only rows inside the window determine ranges and rates.
             if checked.ids is None:
@@ -311,7 +311,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         finally:  # an interrupt is raised only after all rows were recorded
             self._enforce_window(window)
         if self._warming is not None:
-            self._warming = replace(self._warming, n_rows=self._warming.n_rows + len(rows))
+            self._warming = replace(self._warming, n_rows=self._warming.n_rows + rows.shape[0])
         self._apply_changes(model)
         if changed:
             self._grown_with = self.get_params(deep=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from boscage import _validation
-from boscage._input.columns import Column
+from boscage._input.columns import Column, dense
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
 from boscage.mondrian._missing import fill
@@ -58,10 +58,11 @@ class ForestExplanations:
             become known, of what each one adds then. Where a tree splits on a feature that is not
             known, it goes both ways, in proportion to its training rows (the path-dependent
             game of Lundberg et al. 2020). A row outside the box of its leaf's rows has a cell
-            of its own, for which all features must be known in which it lies outside. The base is
-            the mean of the trees' leaves, the same for all rows. "path" gives what a split adds to
-            the prediction to the feature of the split. The base is the prediction at the roots.
-            It is much faster for large forests, but favours features that are split early.
+            of its own, for which all features (of positive weight) must be known in which it lies
+            outside. The base is the mean of the trees' leaves, the same for all rows. "path" gives
+            what a split adds to the prediction to the feature of the split. The base is the
+            prediction at the roots. It is much faster for large forests, but favours features that
+            are split early.
 
         Returns
         -------
@@ -211,7 +212,7 @@ class ForestExplanations:
         """Rows as a matrix that has categories by name and missing values missing."""
         rows, columns = self._read(X, reset=False)
         if not columns:
-            return rows
+            return np.asarray(dense(rows))
         given = rows.astype(object)
         for feature, column in columns.items():
             # A missing category has the code -1.
@@ -221,6 +222,7 @@ class ForestExplanations:
     def _complete(self, X: Any) -> Rows:
         """Checked rows in which substitutes stand for missing values."""
         model, rows, _ = self._query(X)
+        complete: Rows = dense(rows)
         if model.substitutes is None:
-            return rows
-        return fill(rows, model.substitutes, model.low, model.high)
+            return complete
+        return fill(complete, model.substitutes, model.low, model.high)

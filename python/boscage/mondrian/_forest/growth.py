@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from boscage import _validation
 from boscage._bases.estimator import Estimator
 from boscage._bases.progress import progress_bar
 from boscage._input.columns import Column, n_columns
-from boscage._types import AnyArray, FloatArray, Ids, Maps, Progress, Rows
+from boscage._types import AnyArray, FloatArray, Ids, IntArray, Maps, Progress, Rows
 from boscage.mondrian._categories import Tables, check_tables, learn_table, put, to_core
 from boscage.mondrian._missing import (
     Substitutes,
@@ -25,10 +26,13 @@ from boscage.mondrian._missing import (
     reference_range,
 )
 from boscage.mondrian.feature_rates._samples import Sample
-from boscage.mondrian.feature_rates._shared import LearnedRates
+from boscage.mondrian.feature_rates._shared import MOST_FEATURES, LearnedRates
+from boscage.mondrian.feature_rates.wide_tables import SomeFeatures
 
 # Of a feature: a rate per unit of a narrower range might overflow.
 _NARROW_RANGE = 1e-200
+# Of sparse rows: vectors of all features are dense.
+_MOST_SPARSE_FEATURES = 2**24
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,13 @@ class GrowthPlan:
     tables: Tables
     substitutes: Substitutes | None
     learned: LearnedRates | None
+
+    @property
+    def cut_features(self) -> IntArray | None:
+        """The features of positive weight, by number; None if all are."""
+        if self.weights is None or self.weights.all():
+            return None
+        return np.flatnonzero(self.weights)
 
 
 class GrowingForest(Estimator):
@@ -136,6 +147,22 @@ class GrowingForest(Estimator):
         rows, columns = self._read(X, reset=False)
         return put(rows, columns, self._tables)
 
+    def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
+        if not issparse(X) or X.ndim != 2 or X.dtype.kind not in "biuf":
+            return False
+        if reset and not self._leaves_features_out(X.shape[1]):
+            return False  # all rows have coordinates along all features: a dense table
+        categorical = self._categorical(X) if reset else self._known_categories()
+        return not categorical and bool(np.isfinite(X.tocsr().data).all())
+
+    def _leaves_features_out(self, n_features: int) -> bool:
+        """Whether most features of a wide table are not going to have rates."""
+        if not MOST_FEATURES < n_features <= _MOST_SPARSE_FEATURES:
+            return False
+        if self.feature_weights is None or self._learns_rates():
+            return self.feature_weights is not None
+        return 2 * np.count_nonzero(self.feature_weights) < n_features
+
     # -- growing ----------------------------------------------------------------------------------
 
     def _learns_rates(self) -> bool:
@@ -189,17 +216,36 @@ class GrowingForest(Estimator):
                 )
             maps = _validation.check_maps(self.feature_maps, rows.shape[1])
         if self._learns_rates():
-            options = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}
             if sample is None:
                 sample = self._sample(complete, encoded[0], new.weights, seed)
-            learned = self._learn_rates(sample, settings=settings, **options)
-            settings = self._choose_settings(sample, learned, settings=settings, **options)
+            learned, settings = self._learn(
+                sample, settings, low=low, high=high, seed=seed, n_threads=n_threads
+            )
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
             weights = _validation.check_weights(self.feature_weights, rows.shape[1])
         if maps is None:
-            maps = _maps_of_narrow(low, high)
+            maps = _maps_of_narrow(low, high, weights)
         return GrowthPlan(settings, seed, low, high, weights, maps, tables, substitutes, learned)
+
+    def _learn(
+        self,
+        sample: Sample,
+        settings: dict[str, Any],
+        *,
+        low: FloatArray,
+        high: FloatArray,
+        seed: int,
+        n_threads: int,
+    ) -> tuple[LearnedRates, dict[str, Any]]:
+        """Rates, and the settings with those that left-out rows choose."""
+        threads = {"seed": seed, "n_threads": n_threads}
+        features = SomeFeatures.most_important(sample, settings, **threads)
+        sample, settings = features.of_sample(sample), features.of_settings(settings)
+        options = {"low": features.of(low), "high": features.of(high), **threads}
+        learned = self._learn_rates(sample, settings=settings, **options)
+        settings = self._choose_settings(sample, learned, settings=settings, **options)
+        return features.in_all_rates(learned), features.in_all_settings(settings)
 
     def _range(self, rows: Rows, tables: Tables) -> tuple[FloatArray, FloatArray]:
         """The reference ranges: those given or those of the rows, and from 0 to 1 of categories."""
@@ -269,9 +315,21 @@ class GrowingForest(Estimator):
             self._model.keep_newest(window)
 
 
-def _maps_of_narrow(low: FloatArray, high: FloatArray) -> Maps | None:
+def rows_of(model: Any) -> Rows:
+    """The rows of a compiled model in order of arrival, sparse if they came so."""
+    stored = model.sparse_rows()
+    if stored is None:
+        rows: Rows = model.rows()
+        return rows
+    sparse: Any = csr_array(stored, shape=(model.n_rows, model.n_features))
+    return sparse  # type: ignore[no-any-return]
+
+
+def _maps_of_narrow(low: FloatArray, high: FloatArray, weights: FloatArray | None) -> Maps | None:
     """Linear maps, if a range is so narrow that a rate per unit of the feature would overflow."""
     narrow = (low < high) & (high - low < _NARROW_RANGE)
+    if weights is not None:
+        narrow &= weights > 0.0
     if not narrow.any():
         return None
     linear = np.zeros(0)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from boscage.mondrian._categories import Table, Tables, different, extend, put, read_back, to_core
 from boscage.mondrian._forest.files import StoredForest
+from boscage.mondrian._forest.growth import rows_of
 from boscage.mondrian._forest.warm_up import same_value
 
 Self = TypeVar("Self", bound="MergingForest")
@@ -137,7 +138,7 @@ class MergingForest(StoredForest):
             model = own.copy()
             model.set_categories(to_core(tables))
             return model
-        rows = own.rows()
+        rows = rows_of(own)
         rows = put(rows, read_back(rows, self._tables), tables)
         encoded, extra = self._stored(own)
         extra = extra | {"categories": to_core(tables)}

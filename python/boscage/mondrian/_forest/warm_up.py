@@ -11,7 +11,7 @@ import numpy as np
 
 from boscage import _validation
 from boscage.mondrian._categories import read_back
-from boscage.mondrian._forest.growth import GrowingForest, NewRows
+from boscage.mondrian._forest.growth import GrowingForest, NewRows, rows_of
 
 Self = TypeVar("Self", bound="WarmingForest")
 
@@ -70,7 +70,7 @@ class WarmingForest(GrowingForest):
 
     def _stored_rows(self) -> NewRows:
         """The rows of the model, as those of a new one."""
-        rows = self._model.rows()
+        rows = rows_of(self._model)
         columns = read_back(rows, self._tables)
         model = self._model
         return NewRows(rows, columns, *self._stored(model), model.ids, model.sample_weight())

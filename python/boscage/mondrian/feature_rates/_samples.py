@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core
 from boscage._types import AnyArray, FloatArray, Ids, IntArray, Rows
-from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, ORDER_STREAM, first_by_contents
+from boscage.mondrian.feature_rates._shared import (
+    LEARNING_ROWS,
+    ORDER_STREAM,
+    first_by_contents,
+    rows_to_learn_from,
+)
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,17 @@ class Sample:
     n_rows: int
     """The number of all rows."""
 
+    def first(self, n: int) -> Sample:
+        """The first so many of the rows, or all."""
+        weights = None if self.weights is None else self.weights[:n]
+        return Sample(self.X[:n], self.y[:n], weights, self.n_rows)
+
     @classmethod
     def of(cls, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int) -> Sample:
         """The sample of rows in one place."""
-        first = first_by_contents(X, y, LEARNING_ROWS, seed, weights)
+        first = first_by_contents(X, y, rows_to_learn_from(X.shape[1]), seed, weights)
         own = None if weights is None else weights[first]
-        return cls(X[first].astype(np.float64), y[first], own, len(X))
+        return cls(X[first].astype(np.float64), y[first], own, X.shape[0])
 
 
 def learning_order(seed: int) -> int:
@@ -53,9 +64,9 @@ class KeyCounts:
     n_rows: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, X: Rows, order: int) -> KeyCounts:
-        """Those of some rows in the order of a seed."""
-        return cls(*_counted(_core.keys_of_contents(X, order), None))
+    def of(cls, X: Rows, order: int, features: IntArray | None = None) -> KeyCounts:
+        """Those of some rows in the order of a seed, by some features or all."""
+        return cls(*_counted(_keys(X, order, features), None))
 
     @classmethod
     def sum(cls, parts: Sequence[KeyCounts]) -> KeyCounts:
@@ -126,10 +137,19 @@ class Copies:
 
     @classmethod
     def of(
-        cls, places: Places, X: Rows, y: AnyArray, weights: FloatArray | None, order: int
+        cls,
+        places: Places,
+        X: Rows,
+        y: AnyArray,
+        weights: FloatArray | None,
+        order: int,
+        features: IntArray | None = None,
     ) -> Copies:
-        """Those of some rows, which have the keys of places in the order of a seed."""
-        keys = _core.keys_of_contents(X, order)
+        """Those of some rows, which have the keys of places in the order of a seed.
+
+        The keys are of some features or of all; rows that differ in others count as equal.
+        """
+        keys = _keys(X, order, features)
         rows = np.flatnonzero(np.isin(keys, places.keys))
         each = np.ones(len(X)) if weights is None else weights
         rows = rows[np.lexsort([each[rows], y[rows], keys[rows]])]
@@ -151,6 +171,12 @@ def equal_runs(*columns: AnyArray) -> tuple[IntArray, IntArray]:
     is_new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     starts = np.flatnonzero(is_new)
     return starts, np.diff(np.append(starts, n))
+
+
+def _keys(X: Rows, order: int, features: IntArray | None) -> Ids:
+    """The keys of rows in the order of a seed."""
+    some: Any = X if features is None else np.ascontiguousarray(X[:, features])
+    return _core.keys_of_contents(some, order)
 
 
 def _counted(keys: Ids, n_rows: NDArray[np.uint64] | None) -> tuple[Ids, NDArray[np.uint64]]:

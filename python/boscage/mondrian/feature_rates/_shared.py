@@ -11,6 +11,11 @@ from boscage._types import AnyArray, FloatArray, IntArray, Maps, Rows
 
 LEARNING_ROWS = 3000
 """The greatest number of rows from which rates, or substitutes for missing values, are learned."""
+MOST_FEATURES = 1024
+"""The greatest number of features for which rates are learned. With half as many, forests are as
+good where some hundred features matter, and worse where all of a thousand do."""
+SCREENING_ROWS = 10000
+"""The greatest number of rows by which these are chosen among more features."""
 N_EXTRA_TREES = 30
 """Number of extremely randomised trees from which rates are learned."""
 
@@ -18,6 +23,7 @@ N_EXTRA_TREES = 30
 ORDER_STREAM = 0xBF58476D1CE4E5B9
 EXTRA_TREES_STREAM = 0x9E3779B97F4A7C15
 TRIAL_STREAM = 0xD1B54A32D192ED03
+SCREENING_STREAM = 0x94D049BB133111EB
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class LearnedRates:
     power: float
     """The power to which the chosen candidate was raised."""
     weights: FloatArray
-    """The rates; they sum to the number of features."""
+    """The rates; they sum to the number of features for which they are learned."""
     maps: Maps | None = None
     """How each feature's rate is distributed along its range; None means evenly."""
 
@@ -58,6 +64,11 @@ class TrialResult:
         difference = self.by_row - equal.by_row
         error = np.std(difference, ddof=1) / np.sqrt(len(difference))
         return float(self.score - equal.score - standard_errors * error)
+
+
+def rows_to_learn_from(n_features: int) -> int:
+    """How many rows at most a sample has of a table with so many features."""
+    return SCREENING_ROWS if n_features > MOST_FEATURES else LEARNING_ROWS
 
 
 def first_by_contents(

@@ -183,6 +183,16 @@ macro_rules! forest_methods {
                 crate::arrays::matrix(py, values, model.n_rows(), model.domain().n_features())
             }
 
+            /// The rows' features in order of arrival, if they are held as sparse rows: values, their features, and where
+            /// each row begins.
+            fn sparse_rows<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<Option<crate::arrays::SparseArrays<'py>>> {
+                let model = self.model()?;
+                Ok(py.detach(|| model.sparse_rows()).map(|rows| crate::arrays::sparse_arrays(py, &rows)))
+            }
+
             /// The rows' weights in order of arrival; None if all are 1.
             fn sample_weight<'py>(
                 &self,

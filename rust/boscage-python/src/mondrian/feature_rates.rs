@@ -1,6 +1,6 @@
 //! Rates and maps of the features: conversion to and from Python.
 
-use boscage::{Domain, FeatureMap, Rates};
+use boscage::{Domain, FeatureMap, Rates, TargetKind};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,6 +55,27 @@ pub(crate) fn candidate_rates<'py>(
         dict.set_item(name, (vector(py, weights), map_arrays(py, &maps)))?;
     }
     Ok(dict)
+}
+
+/// The numbers of the `n` features that matter most for a target, ascending.
+#[pyfunction]
+#[pyo3(signature = (X, y, n, *, classification, seed=0, n_threads=1))]
+#[allow(non_snake_case)]
+pub(crate) fn most_important_features<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    n: usize,
+    classification: bool,
+    seed: u64,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let rows = X.rows()?;
+    let y = slice("y", &y)?;
+    let kind = if classification { TargetKind::Classification } else { TargetKind::Regression };
+    let found =
+        gate::run(py, n_threads, None, |run| boscage::most_important_features(rows, y, kind, n, seed, run))?;
+    Ok(vector(py, found))
 }
 
 /// The numbers of the first rows in a random order that only the rows' contents and the seed determine.

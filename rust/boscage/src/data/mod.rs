@@ -2,6 +2,7 @@
 //!
 //! - `rows` checks values once: they are finite. NaN stands for a missing value only in rows of the
 //!   constructors that allow it. Mondrian forests complete such rows before trees read them.
+//! - `sparse_row` is a row of which most values are 0.
 //! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
 //!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
 //!   user. Missing values have ranks, too.
@@ -18,6 +19,7 @@ pub(crate) mod labels;
 pub(crate) mod rows;
 pub(crate) mod sorted_column;
 pub(crate) mod sorted_columns;
+pub(crate) mod sparse_row;
 pub(crate) mod splits;
 pub(crate) mod table;
 pub(crate) mod ties;
@@ -25,6 +27,7 @@ pub(crate) mod weights;
 
 pub use labels::Label;
 pub use rows::{Rows, Scalar};
+pub use sparse_row::SparseRow;
 pub(crate) use table::{Table, fetch, transpose};
 pub(crate) use weights::{RowTargets, Weight};
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::data::sparse_row::SparseRow;
 use crate::error::{Error, Result};
 
 /// A feature's type: `f32` or `f64`.
@@ -72,6 +73,7 @@ pub struct Rows<'a> {
 enum BorrowedValues<'a> {
     F32(&'a [f32]),
     F64(&'a [f64]),
+    Sparse(&'a [SparseRow]),
 }
 
 impl<'a> Rows<'a> {
@@ -119,6 +121,43 @@ impl<'a> Rows<'a> {
     pub fn from_f64_with_missing(values: &'a [f64], n_features: usize) -> Result<Self> {
         let has_missing = check(values, n_features)?;
         Ok(Self { values: BorrowedValues::F64(values), n_features, has_missing, n_categories: &[] })
+    }
+
+    /// Rows of which most values are 0; NaN stands for a missing value.
+    ///
+    /// # Errors
+    /// No feature; a value of a feature that does not exist, or an infinite one.
+    ///
+    /// ```
+    /// use boscage::{Rows, SparseRow};
+    /// let rows = [SparseRow::new(vec![(2, 0.5)])?, SparseRow::default()];
+    /// assert_eq!(Rows::from_sparse(&rows, 50_000)?.n_rows(), 2);
+    /// assert!(Rows::from_sparse(&rows, 2).is_err());
+    /// # Ok::<(), boscage::Error>(())
+    /// ```
+    pub fn from_sparse(rows: &'a [SparseRow], n_features: usize) -> Result<Self> {
+        check::<f64>(&[], n_features)?;
+        for (row, values) in rows.iter().enumerate() {
+            for &(feature, value) in values.values() {
+                if feature as usize >= n_features {
+                    return Err(Error::InvalidSetting {
+                        name: "the features of a sparse row",
+                        expected: "below the number of features",
+                        found: format!("{feature} of {n_features} in row {row}"),
+                    });
+                }
+                if value.is_infinite() {
+                    return Err(Error::NonFinite { row, feature: feature as usize, value });
+                }
+            }
+        }
+        let has_missing = rows.iter().any(SparseRow::has_missing);
+        Ok(Self { values: BorrowedValues::Sparse(rows), n_features, has_missing, n_categories: &[] })
+    }
+
+    /// Whether zeros are not stored.
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self.values, BorrowedValues::Sparse(_))
     }
 
     /// The rows, of which some features hold categories: codes below `n_categories` of the feature, or NaN where a
@@ -188,9 +227,11 @@ impl<'a> Rows<'a> {
         if !self.has_missing {
             return None;
         }
-        let is_number = |k: usize| self.n_categories.get(k % self.n_features).is_none_or(|&n| n == 0);
-        let k = (0..self.n_rows() * self.n_features).find(|&k| self.value(k).is_nan() && is_number(k))?;
-        Some((k / self.n_features, k % self.n_features))
+        let is_number = |feature: usize| self.n_categories.get(feature).is_none_or(|&n| n == 0);
+        (0..self.n_rows()).find_map(|row| {
+            let (feature, _) = self.nonzero(row).find(|&(d, value)| value.is_nan() && is_number(d))?;
+            Some((row, feature))
+        })
     }
 
     /// Number of rows.
@@ -199,6 +240,7 @@ impl<'a> Rows<'a> {
         match self.values {
             BorrowedValues::F32(values) => values.len() / self.n_features,
             BorrowedValues::F64(values) => values.len() / self.n_features,
+            BorrowedValues::Sparse(rows) => rows.len(),
         }
     }
 
@@ -214,38 +256,86 @@ impl<'a> Rows<'a> {
         let values = match self.values {
             BorrowedValues::F32(values) => BorrowedValues::F32(&values[a..b]),
             BorrowedValues::F64(values) => BorrowedValues::F64(&values[a..b]),
+            BorrowedValues::Sparse(rows) => BorrowedValues::Sparse(&rows[start..end]),
         };
         Self { values, ..*self }
     }
 
     /// The values of one row.
     pub(crate) fn row(&self, i: usize) -> impl Iterator<Item = f64> + '_ {
-        (i * self.n_features..(i + 1) * self.n_features).map(|k| self.value(k))
+        let mut stored = match self.values {
+            BorrowedValues::Sparse(rows) => rows[i].values(),
+            _ => &[],
+        };
+        (0..self.n_features).map(move |feature| {
+            if !self.is_sparse() {
+                return self.at(i, feature);
+            }
+            // Those of lower features are behind.
+            match stored.split_first() {
+                Some((&(first, value), rest)) if first as usize == feature => {
+                    stored = rest;
+                    plain(value)
+                }
+                _ => 0.0,
+            }
+        })
+    }
+
+    /// The values of one row that are not 0, by feature.
+    pub(crate) fn nonzero(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let (stored, n_dense) = match self.values {
+            BorrowedValues::Sparse(rows) => (rows[i].values(), 0),
+            _ => (&[][..], self.n_features),
+        };
+        let stored = stored.iter().map(|&(feature, value)| (feature as usize, plain(value)));
+        stored
+            .chain((0..n_dense).map(move |feature| (feature, self.at(i, feature))))
+            .filter(|(_, value)| *value != 0.0)
     }
 
     /// One value.
     #[inline]
     pub(crate) fn at(&self, row: usize, feature: usize) -> f64 {
-        self.value(row * self.n_features + feature)
+        plain(match self.values {
+            BorrowedValues::F32(values) => f64::from(values[row * self.n_features + feature]),
+            BorrowedValues::F64(values) => values[row * self.n_features + feature],
+            BorrowedValues::Sparse(rows) => rows[row].at(feature as u32),
+        })
     }
 
     /// All values in one type, if each is exact in it. Negative zero becomes zero.
     pub(crate) fn to_exact<S: Scalar>(self) -> Option<Vec<S>> {
-        let n = self.n_rows() * self.n_features;
         // A sum's NaN may have other bits.
-        let plain = |value: f64| if value.is_nan() { value } else { value + 0.0 };
-        (0..n).map(|k| S::exact(plain(self.value(k)))).collect()
+        let exact = |value: f64| S::exact(if value.is_nan() { f64::NAN } else { value + 0.0 });
+        match self.values {
+            BorrowedValues::F32(values) => values.iter().map(|&value| exact(f64::from(value))).collect(),
+            BorrowedValues::F64(values) => values.iter().copied().map(exact).collect(),
+            BorrowedValues::Sparse(rows) => {
+                let n_values = rows.len() * self.n_features;
+                let mut all = vec![S::ZERO; n_values];
+                for (row, values) in all.chunks_exact_mut(self.n_features).zip(rows) {
+                    for &(feature, value) in values.values() {
+                        row[feature as usize] = exact(value)?;
+                    }
+                }
+                Some(all)
+            }
+        }
     }
 
-    #[inline]
-    fn value(&self, k: usize) -> f64 {
-        let value = match self.values {
-            BorrowedValues::F32(values) => f64::from(values[k]),
-            BorrowedValues::F64(values) => values[k],
-        };
-        // One NaN for all, since digests read its bits.
-        if value.is_nan() { f64::NAN } else { value }
+    /// A copy of one row, without its zeros.
+    pub(crate) fn sparse_row(&self, i: usize) -> SparseRow {
+        match self.values {
+            BorrowedValues::Sparse(rows) => rows[i].clone(),
+            _ => SparseRow::of(self.row(i)),
+        }
     }
+}
+
+/// A value with one NaN for all, since digests read its bits.
+fn plain(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
 }
 
 /// Checks the numbers of categories of all features, none if all features are numbers.

@@ -45,8 +45,11 @@ pub(crate) const CLASS_KERNEL: u32 = 14;
 pub(crate) const FROZEN: u32 = 15;
 /// Version 13, with the rate of the prior's coarse part after a regressor's joint kernel.
 pub(crate) const PRIOR_RATE: u32 = 16;
+/// Version 16 or 15, with a flag after the weights of features: whether those of weight 0 have coordinates. Rows may be
+/// sparse.
+pub(crate) const CUT_FEATURES: u32 = 17;
 /// The newest version.
-pub(crate) const NEWEST: u32 = PRIOR_RATE;
+pub(crate) const NEWEST: u32 = CUT_FEATURES;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

@@ -1,7 +1,8 @@
 //! The fields of forests without rows: settings, domain, and what trees are made of, but for their cuts.
 
-use super::format::{FROZEN, ITEM, Reader, Writer};
-use super::mondrian::{read_domain, read_settings, write_domain, write_settings};
+use super::domain::{read_domain, write_domain};
+use super::format::{CUT_FEATURES, FROZEN, ITEM, Reader, Writer};
+use super::mondrian::{read_settings, write_settings};
 use crate::control::Run;
 use crate::error::Result;
 use crate::mondrian::cells::plan::RowExtent;
@@ -11,9 +12,14 @@ use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::frozen::forest::{FrozenForest, check_realised};
 use crate::mondrian::frozen::posterior::FrozenPosterior;
 use crate::mondrian::frozen::record::{Step, TreeRecord};
-use crate::mondrian::process::domain::MAX_LEVEL;
+use crate::mondrian::process::domain::{Domain, MAX_LEVEL};
 use crate::mondrian::regression::frozen::{self as numbers, FrozenRegressor};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+
+/// The oldest version that can hold a forest of a domain.
+pub(super) fn version(domain: &Domain) -> u32 {
+    if domain.has_every_coordinate() { FROZEN } else { CUT_FEATURES }
+}
 
 pub(super) fn write_classifier(writer: &mut Writer, model: &FrozenClassifier, annotation: &str) {
     writer.f64(model.discount());
@@ -68,7 +74,7 @@ pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<F
 fn write_forest<P: FrozenPosterior>(writer: &mut Writer, model: &FrozenForest<P>, annotation: &str) {
     write_settings(writer, model.settings());
     writer.text(annotation);
-    write_domain(writer, model.domain(), FROZEN);
+    write_domain(writer, model.domain(), version(model.domain()));
     writer.u32(model.extent.level);
     writer.u8(if model.extent.is_single { 4 } else { 8 });
     for tree in 0..model.settings().n_estimators {

@@ -20,6 +20,7 @@
 
 mod bart;
 mod bayes;
+mod domain;
 mod format;
 mod frozen;
 mod mondrian;
@@ -181,9 +182,9 @@ model_kinds! {
     6 BartRegressor "bart_regressor" "BART regressor"
         (bart::read_regressor, bart::write_regressor, |model| bart::version(&model.posterior));
     7 FrozenClassifier "frozen_classifier" "Mondrian forest classifier without rows"
-        (frozen::read_classifier, frozen::write_classifier, |_| format::FROZEN);
+        (frozen::read_classifier, frozen::write_classifier, |model| frozen::version(model.domain()));
     8 FrozenRegressor "frozen_regressor" "Mondrian forest regressor without rows"
-        (frozen::read_regressor, frozen::write_regressor, |_| format::FROZEN);
+        (frozen::read_regressor, frozen::write_regressor, |model| frozen::version(model.domain()));
 }
 
 /// The kind of model according to the first bytes. The rest may still be invalid.

@@ -1,23 +1,22 @@
 //! The fields of Mondrian forests: settings, domain and rows. The trees are drawn again on reading.
 
+use super::domain::{read_domain, write_domain};
 use super::format::{
-    CATEGORIES, CLASS_KERNEL, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place,
-    ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
+    CATEGORIES, CLASS_KERNEL, CUT_FEATURES, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR,
+    PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
-use crate::data::Scalar;
+use crate::data::{Rows, Scalar, SparseRow};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
+use crate::mondrian::forest::row_features::RowFeatures;
 use crate::mondrian::forest::row_values::RowValues;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
-use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::process::feature_map::FeatureMap;
-use crate::mondrian::process::substitute::{Substitute, SubstituteTerm};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{
@@ -28,10 +27,13 @@ use crate::validate::{ROW_WEIGHT, check_row_weights, check_within};
 
 /// The oldest version that can hold a forest.
 fn version<P: NodePosterior>(model: &MondrianForest<P>) -> u32 {
+    let domain = model.domain();
+    if !domain.has_every_coordinate() {
+        return CUT_FEATURES;
+    }
     if model.row_weights().is_some() {
         return ROW_WEIGHTS;
     }
-    let domain = model.domain();
     if !domain.categories().is_empty() {
         return CATEGORIES;
     }
@@ -255,19 +257,35 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     writer.u64(forest.row_index.next_id());
     let rows: Vec<u32> = forest.row_index.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
-    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
-    // The forest may store wider values than it needs, if rows with such values have been removed.
-    let narrow = values().all(|value| f32::exact(value).is_some());
-    writer.u8(if narrow { 4 } else { 8 });
-    for value in values() {
-        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
-    }
+    write_features(writer, &forest.features_by_arrival());
     let weights = forest.weights_by_arrival();
     if version >= JOINT_KERNEL {
         writer.u8(u8::from(weights.is_some()));
     }
     for weight in weights.into_iter().flatten() {
         writer.f64(weight);
+    }
+}
+
+fn write_features(writer: &mut Writer, features: &RowFeatures) {
+    match features {
+        RowFeatures::Dense(values) => {
+            // The forest may store wider values than it needs, if rows with such values have been removed.
+            let narrow = values.iter().all(|value| f32::exact(value).is_some());
+            writer.u8(if narrow { 4 } else { 8 });
+            for value in values.iter() {
+                if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
+            }
+        }
+        RowFeatures::Sparse(rows) => {
+            writer.u8(SPARSE_WIDTH as u8);
+            for row in rows {
+                writer.list(row.values(), |writer, &(feature, value)| {
+                    writer.u32(feature);
+                    writer.f64(value);
+                });
+            }
+        }
     }
 }
 
@@ -279,39 +297,6 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &MondrianSettings) {
     writer.u64(settings.seed);
 }
 
-pub(super) fn write_domain(writer: &mut Writer, domain: &Domain, version: u32) {
-    for values in [domain.low(), domain.high(), domain.weights()] {
-        writer.list(values, |writer, value| writer.f64(*value));
-    }
-    if version >= PRIOR {
-        writer.u8(u8::from(domain.maps().is_some()));
-    }
-    for map in domain.maps().unwrap_or_default() {
-        for values in [map.knots(), map.shares()] {
-            writer.list(values, |writer, value| writer.f64(*value));
-        }
-    }
-    if version >= SUBSTITUTES {
-        writer.u8(u8::from(domain.substitutes().is_some()));
-    }
-    for Substitute { centre, terms } in domain.substitutes().unwrap_or_default() {
-        writer.f64(*centre);
-        writer.list(terms, |writer, term| {
-            writer.u32(term.feature);
-            writer.f64(term.slope);
-            writer.f64(term.from);
-        });
-    }
-    if version >= CATEGORIES {
-        writer.list(domain.categories(), |writer, (feature, categories)| {
-            writer.u32(*feature);
-            writer.list(categories.labels(), Writer::label);
-            writer.list(categories.places(), |writer, place| writer.f64(*place));
-            writer.f64(categories.missing());
-        });
-    }
-}
-
 /// The stored fields of a forest without its targets.
 struct StoredForest {
     settings: MondrianSettings,
@@ -320,8 +305,8 @@ struct StoredForest {
     next_id: u64,
     ids: Vec<u64>,
     ids_at: Place,
-    values: RowValues,
-    values_at: Place,
+    features: RowFeatures,
+    features_at: Place,
     /// Bytes of a stored value.
     width: usize,
     /// The weights of rows, if some are not 1.
@@ -338,18 +323,9 @@ impl StoredForest {
         let ids = reader.list("ids", 8, |reader| reader.u64(ITEM))?;
         let ids_at = reader.last();
         let width = usize::from(reader.u8("value_width")?);
-        if width != 4 && width != 8 {
-            return Err(reader.expected("4 or 8 bytes", width));
-        }
-        let n_values = ids.len().saturating_mul(domain.n_features());
-        let bytes = reader.take("values", n_values.saturating_mul(width))?;
-        let values_at = reader.last();
-        let values = match width {
-            4 => RowValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
-            _ => RowValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
-        };
+        let (features, features_at) = read_features(reader, width, (ids.len(), &domain))?;
         let weights = read_row_weights(reader, ids.len())?;
-        Ok(Self { settings, annotation, domain, next_id, ids, ids_at, values, values_at, width, weights })
+        Ok(Self { settings, annotation, domain, next_id, ids, ids_at, features, features_at, width, weights })
     }
 
     /// Fits the forest again. An error of `fit` is converted into one about the field at fault; `settings_at`
@@ -361,7 +337,7 @@ impl StoredForest {
         fit: impl FnOnce(MondrianSettings, Domain, Batch<'_>) -> Result<M>,
     ) -> Result<M> {
         let n_features = self.domain.n_features();
-        let made = self.values.rows(n_features).and_then(|rows| {
+        let made = self.features.rows(n_features).and_then(|rows| {
             fit(
                 self.settings.clone(),
                 self.domain.clone(),
@@ -372,9 +348,10 @@ impl StoredForest {
             let place = match error {
                 Error::NonFinite { row, feature, .. }
                 | Error::Missing { row, feature }
-                | Error::TooFar { row, feature, .. } => {
-                    self.values_at.plus((row * n_features + feature) * self.width)
-                }
+                | Error::TooFar { row, feature, .. } => match self.features {
+                    RowFeatures::Dense(_) => self.features_at.plus((row * n_features + feature) * self.width),
+                    RowFeatures::Sparse(_) => self.features_at,
+                },
                 Error::InvalidSetting { name, .. } => {
                     settings_at.iter().find(|(of, _)| *of == name).map_or(self.ids_at, |&(_, place)| place)
                 }
@@ -391,6 +368,34 @@ impl StoredForest {
         model.annotation = self.annotation;
         model
     }
+}
+
+/// The features of rows, and where they begin.
+fn read_features(
+    reader: &mut Reader<'_>,
+    width: usize,
+    (n_rows, domain): (usize, &Domain),
+) -> Result<(RowFeatures, Place)> {
+    let n_features = domain.n_features();
+    if width == SPARSE_WIDTH && !domain.has_every_coordinate() {
+        let rows = reader.list_of("sparse_rows", n_rows, |reader| {
+            let values = reader
+                .list("values", SPARSE_WIDTH, |reader| Ok((reader.u32("feature")?, reader.f64("value")?)))?;
+            reader.checked(SparseRow::new(values))
+        })?;
+        reader.checked(Rows::from_sparse(&rows, n_features).map(drop))?;
+        return Ok((RowFeatures::Sparse(rows), reader.last()));
+    }
+    if width != 4 && width != 8 {
+        return Err(reader.expected("4 or 8 bytes", width));
+    }
+    let n_values = n_rows.saturating_mul(n_features);
+    let bytes = reader.take("values", n_values.saturating_mul(width))?;
+    let values = match width {
+        4 => RowValues::F32(bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()),
+        _ => RowValues::F64(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect()),
+    };
+    Ok((RowFeatures::Dense(values), reader.last()))
 }
 
 fn read_row_weights(reader: &mut Reader<'_>, n_rows: usize) -> Result<Option<Vec<f64>>> {
@@ -418,59 +423,5 @@ pub(super) fn read_settings(reader: &mut Reader<'_>) -> Result<MondrianSettings>
     })
 }
 
-pub(super) fn read_domain(reader: &mut Reader<'_>) -> Result<Domain> {
-    let low = reader.f64s("low")?;
-    let low_at = reader.last();
-    let high = reader.f64s("high")?;
-    let weights = reader.f64s("weights")?;
-    let domain = Domain::new(low, high, Some(weights)).map_err(|error| reader.refused_at(low_at, error))?;
-    let has_maps = if reader.version < PRIOR { reader.version >= MAPS } else { reader.flag("has_maps")? };
-    let n_features = domain.n_features();
-    let domain = if has_maps {
-        let maps = reader.list_of("maps", n_features, |reader| {
-            let knots = reader.f64s("knots")?;
-            let shares = reader.f64s("shares")?;
-            reader.checked(FeatureMap::new(knots, shares))
-        })?;
-        reader.checked(domain.with_maps(maps))?
-    } else {
-        domain
-    };
-    let domain = read_substitutes(reader, domain)?;
-    if reader.version < CATEGORIES {
-        return Ok(domain);
-    }
-    let categories = reader.list("categories", CATEGORIES_BYTES, |reader| {
-        let feature = reader.u32("feature")?;
-        let labels = reader.list("labels", 8, |reader| reader.label(ITEM))?;
-        let places = reader.f64s("places")?;
-        let missing = reader.f64("missing")?;
-        Ok((feature, reader.checked(Categories::new(labels, places, missing))?))
-    })?;
-    reader.checked(domain.with_categories(categories))
-}
-
-fn read_substitutes(reader: &mut Reader<'_>, domain: Domain) -> Result<Domain> {
-    if reader.version < SUBSTITUTES || !reader.flag("has_substitutes")? {
-        return Ok(domain);
-    }
-    let n_features = domain.n_features();
-    let substitutes = reader.list_of("substitutes", n_features, |reader| {
-        let centre = reader.f64("centre")?;
-        let terms = reader.list("terms", TERM_BYTES, |reader| {
-            Ok(SubstituteTerm {
-                feature: reader.u32("feature")?,
-                slope: reader.f64("slope")?,
-                from: reader.f64("from")?,
-            })
-        })?;
-        Ok(Substitute { centre, terms })
-    })?;
-    reader.checked(domain.with_substitutes(Some(substitutes)))
-}
-
-/// A term of a substitute: a feature and two numbers.
-const TERM_BYTES: usize = 20;
-
-/// The least bytes of a feature's categories: its number, the lengths of two lists and a number.
-const CATEGORIES_BYTES: usize = 28;
+/// A value of a sparse row: its feature and the value.
+const SPARSE_WIDTH: usize = 12;

@@ -38,6 +38,7 @@ pub use classification::frozen::{ClassifierFreezer, FrozenClassifier};
 pub use classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
+pub use feature_rates::screening::most_important_features;
 pub use forest::Batch;
 pub use forest::export::ExportedTree;
 pub use forest::rows_by_contents::{Copies, first_by_contents, first_of_keys, keys_of_contents};

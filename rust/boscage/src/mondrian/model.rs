@@ -9,9 +9,10 @@
 use std::fmt::Debug;
 
 use crate::control::Run;
-use crate::data::Rows;
+use crate::data::{Rows, SparseRow};
 use crate::error::Result;
 use crate::mondrian::forest::digest::{Hash, RowHashes};
+use crate::mondrian::forest::row_features::RowFeatures;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
 use crate::mondrian::prediction::novelty;
@@ -248,7 +249,16 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// The rows' features, `n_rows x n_features` in order of arrival.
     #[must_use]
     pub fn rows(&self) -> Vec<f64> {
-        self.forest.rows_by_arrival()
+        self.forest.row_index.rows().flat_map(|row| self.forest.row_values(row)).collect()
+    }
+
+    /// The rows' features in order of arrival, if they are held as sparse rows.
+    #[must_use]
+    pub fn sparse_rows(&self) -> Option<Vec<SparseRow>> {
+        match self.forest.features_by_arrival() {
+            RowFeatures::Dense(_) => None,
+            RowFeatures::Sparse(rows) => Some(rows),
+        }
     }
 
     /// The rows' weights in order of arrival; none if all are 1.

@@ -9,7 +9,7 @@ use crate::mondrian::forest::digest::{Hash, hash_split};
 use crate::mondrian::forest::row_index::MAX_ROWS;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::process::cell::Cell;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::tree::node_boxes::SMALL;
 use crate::random::keyed::Key;
 
@@ -275,7 +275,7 @@ impl CellPlan {
     }
 
     fn cells_of_values<S: Scalar>(&self, values: &[S], tops: &[Top], run: &Run<'_>) -> Result<Vec<Vec<u32>>> {
-        let rows = values.chunks_exact(self.domain.n_features());
+        let rows = values.chunks_exact(self.domain.n_coordinates());
         run.map(tops.len(), |i| Ok(rows.clone().map(|x| tops[i].cell_of(x)).collect()))
     }
 
@@ -287,7 +287,7 @@ impl CellPlan {
         check_length("hashes", cells.len(), self.n_cells())?;
         let of_tree = |(tree, top): (usize, &Top)| {
             top.fold(&cells[self.first[tree]..], |cut, below| match below {
-                Below::Both([left, right]) => hash_split(cut, left, right),
+                Below::Both(children) => hash_split(&self.domain, cut, children),
                 Below::One(hash, _) => hash,
             })
         };
@@ -317,10 +317,7 @@ fn with_coordinates<R>(
 ) -> Result<R> {
     let mut filled = Vec::new();
     let complete = domain.complete(rows, &mut filled)?;
-    match domain.coordinates(complete) {
-        Some(mapped) => work(Rows::from_f32(&mapped, rows.n_features())?),
-        None => work(complete),
-    }
+    work(domain.coordinates(complete, &mut CoordinateBuffer::default())?)
 }
 
 fn check_length(what: &'static str, found: usize, expected: usize) -> Result<()> {

@@ -87,7 +87,7 @@ impl<P: CellPosterior> CellShare<P> {
         let mut words = Vec::new();
         self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
-                let table = Table::new(&storage.values, self.plan.domain.n_features());
+                let table = Table::new(&storage.values, self.plan.domain.n_coordinates());
                 for (tree, roots) in storage.trees.iter().zip(&self.roots) {
                     for &root in roots {
                         summarise(tree, root, table, &mut words);
@@ -120,7 +120,7 @@ impl<P: CellPosterior> CellShare<P> {
         self.cells = with_storage!(model.forest.storage.get_mut(), storage => {
             let mut others = read_summaries::<_, P::Statistics>(plan, *owner, summaries)?.into_iter();
             let Storage { values, trees, .. } = storage;
-            let table = Table::new(values, plan.domain.n_features());
+            let table = Table::new(values, plan.domain.n_coordinates());
             let each = trees.iter_mut().zip(roots).enumerate();
             let joined = each.map(|(i, (tree, roots))| {
                 let owners = &plan.owners[plan.first[i]..plan.first[i + 1]];
@@ -147,7 +147,9 @@ impl<P: CellPosterior> CellShare<P> {
         let of_row = self.model.row_hashes();
         let of_cells = self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
-                let of_tree = |(tree, roots): (_, &Vec<NodeId>)| hash_subtrees(tree, roots, &of_row);
+                let domain = &self.plan.domain;
+                let of_tree =
+                    |(tree, roots): (_, &Vec<NodeId>)| hash_subtrees(domain, tree, roots, &of_row);
                 storage.trees.iter().zip(&self.roots).flat_map(of_tree).collect()
             })
         });
@@ -236,7 +238,7 @@ impl<P: CellPosterior> CellShare<P> {
         }
         Ok(self.model.forest.storage.peek(|storage| {
             with_storage!(storage, storage => {
-                let table = Table::new(&storage.values, self.plan.domain.n_features());
+                let table = Table::new(&storage.values, self.plan.domain.n_coordinates());
                 let of_tree = |(i, tree): (usize, &Tree<_, _>)| {
                     let is_alone = |cell: u32| tree.arena.n_rows(self.cells[i][cell as usize]) == 1;
                     let cell = |row: RowId| self.plan.tops[i].cell_without(table.row(row), is_alone);
@@ -343,7 +345,7 @@ struct Grower<'a, P: Statistics> {
 impl<P: Statistics> Grower<'_, P> {
     fn grow<S: Scalar>(&self, storage: &mut Storage<S, P>, run: &Run<'_>) -> Result<Vec<Vec<NodeId>>> {
         let Self { plan, forest, .. } = *self;
-        let n_features = plan.domain.n_features();
+        let n_features = plan.domain.n_coordinates();
         let by_column = transpose(&storage.values, n_features);
         let table = Table::new(&storage.values, n_features).with_transpose(&by_column);
         run.control.expect(plan.tops.len() as u64);
@@ -425,7 +427,7 @@ fn read_summaries<S: Scalar, P: CellStatistics>(
     owner: u32,
     summaries: &[&[u64]],
 ) -> Result<Vec<Summary<S, P::Root>>> {
-    let n_features = plan.domain.n_features();
+    let n_features = plan.domain.n_coordinates();
     let mut words: Vec<Words<'_>> = summaries.iter().map(|&words| Words::new(words)).collect();
     let mut others = Vec::new();
     for &of_cell in &plan.owners {

@@ -9,6 +9,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
+use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -22,7 +23,7 @@ pub(crate) fn of_paths<P: Statistics, T: TreeContributions<P>>(
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<Contributions> {
-    let terms = PathTerms { by_tree, n_features: forest.domain.n_features() };
+    let terms = PathTerms { by_tree, domain: &forest.domain };
     let mut all = Contributions::default();
     for Gathered { found, .. } in walk::predict(forest, rows, run, &terms)? {
         all.base.extend(found.base);
@@ -33,7 +34,7 @@ pub(crate) fn of_paths<P: Statistics, T: TreeContributions<P>>(
 
 struct PathTerms<'a, T> {
     by_tree: &'a T,
-    n_features: usize,
+    domain: &'a Domain,
 }
 
 struct Gathered<B> {
@@ -50,7 +51,7 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for PathTerms<'_, T> {
     fn start(&self, n_rows: usize) -> Self::Chunk {
         let n = self.by_tree.n_outputs();
         Gathered {
-            found: Contributions::zeros(n_rows * n, n_rows * self.n_features * n),
+            found: Contributions::zeros(n_rows * n, n_rows * self.domain.n_features() * n),
             buffers: T::Buffers::default(),
             now: vec![0.0; n],
             before: vec![0.0; n],
@@ -65,7 +66,7 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for PathTerms<'_, T> {
         stops: &[Stop],
         chunk: &mut Self::Chunk,
     ) {
-        let n = self.by_tree.n_outputs();
+        let (n, n_features) = (self.by_tree.n_outputs(), self.domain.n_features());
         let Gathered { found, buffers, now, before } = chunk;
         for depth in 0..stops.len() {
             self.by_tree.of_tree(tree_index, tree, &stops[..=depth], buffers, now);
@@ -73,8 +74,9 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for PathTerms<'_, T> {
                 let base = &mut found.base[row * n..(row + 1) * n];
                 base.iter_mut().zip(&*now).for_each(|(base, now)| *base += now);
             } else {
-                let feature = tree.arena.cut(stops[depth - 1].node).feature as usize;
-                let values = &mut found.values[(row * self.n_features + feature) * n..][..n];
+                let coordinate = tree.arena.cut(stops[depth - 1].node).feature as usize;
+                let feature = self.domain.feature_of(coordinate);
+                let values = &mut found.values[(row * n_features + feature) * n..][..n];
                 let terms = now.iter().zip(&*before).map(|(now, before)| now - before);
                 values.iter_mut().zip(terms).for_each(|(value, term)| *value += term);
             }

@@ -92,9 +92,11 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
         match tree.arena.kind(id) {
             NodeKind::Split(left, right) => {
                 let cut = tree.arena.cut(id);
-                let threshold = forest.domain.threshold(cut.feature as usize, cut.threshold);
+                let coordinate = cut.feature as usize;
+                let feature = forest.domain.feature_of(coordinate) as u32;
+                let threshold = forest.domain.threshold(coordinate, cut.threshold);
                 nodes.push(CoveredNode {
-                    rule: SideRule::new(cut.feature, threshold),
+                    rule: SideRule::new(feature, threshold),
                     ..CoveredNode::leaf(weights[id.index()].float())
                 });
                 rows.push(Vec::new());
@@ -154,7 +156,7 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
         Ok(found)
     }
 
-    /// The features in which a row lies outside the box of some rows.
+    /// The features of positive weight in which a row lies outside the box of some rows.
     fn outside(&self, of_leaf: &[RowId], n_features: usize, x: impl Fn(usize) -> f64) -> Vec<u32> {
         let (mut low, mut high) = (vec![f64::INFINITY; n_features], vec![f64::NEG_INFINITY; n_features]);
         for &row in of_leaf {
@@ -163,7 +165,10 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
                 high[feature] = high[feature].max(value);
             }
         }
-        let is_outside = |&feature: &usize| x(feature) < low[feature] || x(feature) > high[feature];
+        let weights = self.forest.domain.weights();
+        let is_outside = |&feature: &usize| {
+            weights[feature] > 0.0 && (x(feature) < low[feature] || x(feature) > high[feature])
+        };
         (0..n_features).filter(is_outside).map(|feature| feature as u32).collect()
     }
 }

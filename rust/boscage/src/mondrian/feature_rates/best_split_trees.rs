@@ -6,6 +6,8 @@
 
 use crate::data::goes_right;
 use crate::mondrian::feature_rates::binned_axis::Axis;
+use crate::mondrian::feature_rates::constant_features::ConstantFeatures;
+use crate::mondrian::feature_rates::uncommon::{Places, Uncommon};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::draw_next;
 
@@ -34,6 +36,8 @@ pub(crate) struct BestSplitGrower<'a> {
     targets: Vec<f64>,
     /// By feature and row: the number of distinct smaller values.
     ranks: Vec<Vec<u32>>,
+    /// By feature, where most rows share a rank.
+    uncommon: Vec<Option<Uncommon<u32>>>,
     n_tries: usize,
 }
 
@@ -56,8 +60,9 @@ impl<'a> BestSplitGrower<'a> {
         let d = axes.len();
         let n_tries = if d <= 40 { (7 * d).div_ceil(10) } else { (3 * d).div_ceil(10) };
         let targets = targets.iter().map(|y| y - mean).collect();
-        let ranks = axes.iter().map(|axis| ranks(&axis.values[..n])).collect();
-        Self { axes, targets, ranks, n_tries }
+        let ranks: Vec<Vec<u32>> = axes.iter().map(|axis| ranks(&axis.values[..n])).collect();
+        let uncommon = ranks.iter().map(|ranks| Uncommon::of(ranks)).collect();
+        Self { axes, targets, ranks, uncommon, n_tries }
     }
 
     /// Returns the cuts of the nodes of one tree.
@@ -65,35 +70,63 @@ impl<'a> BestSplitGrower<'a> {
         let mut choices = Vec::new();
         let mut rows: Vec<u32> = (0..self.targets.len() as u32).collect();
         let mut features: Vec<usize> = (0..self.axes.len()).collect();
-        let mut stack = vec![(0, rows.len())];
-        while let Some((start, end)) = stack.pop() {
-            let node = &mut rows[start..end];
+        let mut places = Places::of(&rows, rows.len());
+        let mut own = Vec::new();
+        let mut stack = vec![(0, rows.len(), ConstantFeatures::none(self.axes.len()))];
+        while let Some((start, end, mut constant)) = stack.pop() {
+            let node = &rows[start..end];
+            let all = self.sums(node);
             if node.len() < MIN_SAMPLES_SPLIT {
                 continue;
             }
             let mut best: Option<BestSplit> = None;
             for tried in 0..self.n_tries {
                 draw_next(&mut features, tried, &mut stream);
-                let split = self.best_split(node, features[tried]);
+                let feature = features[tried];
+                if constant.contains(feature) {
+                    continue;
+                }
+                let uncommon = self.uncommon[feature].as_ref().filter(|of| of.rows.len() < node.len());
+                let split = if let Some(uncommon) = uncommon {
+                    own.clear();
+                    own.extend(places.within(&uncommon.rows, start, end));
+                    if own.is_empty() {
+                        constant.insert(feature);
+                        continue;
+                    }
+                    self.best_split_of_few(feature, (&own, uncommon.common), (node, &all))
+                } else {
+                    if self.is_constant(node, feature) {
+                        constant.insert(feature);
+                        continue;
+                    }
+                    self.best_split(node, feature)
+                };
                 if split.as_ref().is_some_and(|s| best.as_ref().is_none_or(|b| s.gain > b.gain + s.least)) {
                     best = split;
                 }
             }
             let Some(split) = best else { continue };
             if node.len() >= MIN_RECORDED {
-                choices.push(self.choice(node, &split));
+                choices.push(self.choice(node, &split, &constant));
             }
             let ranks = &self.ranks[split.feature];
-            let mut middle = 0;
-            for i in 0..node.len() {
-                if !goes_right(ranks[node[i] as usize], split.rank) {
-                    node.swap(i, middle);
+            let mut middle = start;
+            for i in start..end {
+                if !goes_right(ranks[rows[i] as usize], split.rank) {
+                    places.swap(&mut rows, i, middle);
                     middle += 1;
                 }
             }
-            stack.extend([(start, start + middle), (start + middle, end)]);
+            stack.push((start, middle, constant.clone()));
+            stack.push((middle, end, constant));
         }
         choices
+    }
+
+    fn is_constant(&self, node: &[u32], feature: usize) -> bool {
+        let rank = |&row: &u32| self.ranks[feature][row as usize];
+        node.iter().all(|row| rank(row) == rank(&node[0]))
     }
 
     /// The cut of a feature that reduces the squared error most; None if no cut reduces it.
@@ -129,16 +162,67 @@ impl<'a> BestSplitGrower<'a> {
         })
     }
 
-    fn choice(&self, node: &[u32], split: &BestSplit) -> SplitChoice {
-        let range = |axis: &Axis| {
-            node.iter().map(|&row| axis.values[row as usize]).fold(
+    /// The number of rows, and the sums of their targets and of the squares of these.
+    fn sums(&self, rows: &[u32]) -> [f64; 3] {
+        rows.iter().fold([0.0; 3], |[n, sum, squares], &row| {
+            let y = self.targets[row as usize];
+            [n + 1.0, sum + y, squares + y * y]
+        })
+    }
+
+    /// The same as [`best_split`](Self::best_split), given the rows of a node whose rank is not the common one, in order of
+    /// rank, and the sums of all its rows.
+    fn best_split_of_few(
+        &self,
+        feature: usize,
+        (own, common): (&[u32], u32),
+        (node, &[n, total, squares]): (&[u32], &[f64; 3]),
+    ) -> Option<BestSplit> {
+        let rank = |row: u32| self.ranks[feature][row as usize];
+        let of_own = self.sums(own);
+        let of_common = [n - of_own[0], total - of_own[1]];
+        let below = own.partition_point(|&row| rank(row) < common);
+        // Ranks, each with a row that has it, the number of its rows and the sum of their targets, in order.
+        let group = |rows: &[u32]| {
+            let [n, sum, _] = self.sums(rows);
+            (rank(rows[0]), rows[0], [n, sum])
+        };
+        let same = |a: &u32, b: &u32| rank(*a) == rank(*b);
+        let mut groups: Vec<(u32, u32, [f64; 2])> = own[..below].chunk_by(same).map(group).collect();
+        if of_common[0] > 0.0 {
+            let row = node.iter().copied().find(|&row| rank(row) == common)?;
+            groups.push((common, row, of_common));
+        }
+        groups.extend(own[below..].chunk_by(same).map(group));
+        let least = 1e-12 * squares;
+        let mut best: Option<(f64, usize)> = None;
+        let (mut left, mut sum) = (0.0, 0.0);
+        for (i, (_, _, [own, own_sum])) in groups[..groups.len() - 1].iter().enumerate() {
+            (left, sum) = (left + own, sum + own_sum);
+            let rest = total - sum;
+            let gain = sum * sum / left + rest * rest / (n - left) - total * total / n;
+            if gain > best.map_or(0.0, |(most, _)| most) + least {
+                best = Some((gain, i));
+            }
+        }
+        best.map(|(gain, i)| {
+            let value = |group: usize| self.axes[feature].values[groups[group].1 as usize];
+            let threshold = 0.5 * value(i) + 0.5 * value(i + 1);
+            BestSplit { gain, least, feature, rank: groups[i].0, threshold }
+        })
+    }
+
+    fn choice(&self, node: &[u32], split: &BestSplit, constant: &ConstantFeatures) -> SplitChoice {
+        let range = |(feature, axis): (usize, &Axis)| {
+            let rows = if constant.contains(feature) { &node[..1] } else { node };
+            rows.iter().map(|&row| axis.values[row as usize]).fold(
                 (f64::INFINITY, f64::NEG_INFINITY),
                 |(low, high), value| {
                     (if value < low { value } else { low }, if value > high { value } else { high })
                 },
             )
         };
-        let (low, high) = self.axes.iter().map(range).unzip();
+        let (low, high) = self.axes.iter().enumerate().map(range).unzip();
         let bin = match &self.axes[split.feature] {
             axis if axis.n_bins() > 0 => axis.bin(split.threshold).0,
             _ => 0,
@@ -152,4 +236,36 @@ fn ranks(values: &[f64]) -> Vec<u32> {
     distinct.sort_unstable_by(f64::total_cmp);
     distinct.dedup();
     values.iter().map(|value| distinct.partition_point(|other| other < value) as u32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Few rows with uncommon values tell the best split as all rows do.
+    #[test]
+    fn uncommon_values_tell_the_best_split() {
+        const N: usize = 200;
+        let mut stream = Stream::new(4, 0);
+        for seed in 0..50 {
+            let value = |stream: &mut Stream| {
+                if stream.unit() < 0.1 { (6.0 * stream.unit()).floor() - 2.0 } else { 0.0 }
+            };
+            let values: Vec<f64> = (0..N).map(|_| value(&mut stream)).collect();
+            let y: Vec<f64> = values.iter().map(|x| x.abs() + stream.unit()).collect();
+            let axes = [Axis::new(values, -2.0, 4.0)];
+            let grower = BestSplitGrower::new(&axes, &y);
+            let Some(uncommon) = &grower.uncommon[0] else { continue };
+            let mut rows: Vec<u32> = (0..N as u32).collect();
+            crate::random::shuffle::shuffle_first(&mut rows, N, &mut Stream::new(seed, 1));
+            let places = Places::of(&rows, N);
+            let node = &rows[20..150];
+            let own: Vec<u32> = places.within(&uncommon.rows, 20, 150).collect();
+            let few =
+                grower.best_split_of_few(0, (&own, uncommon.common), (node, &grower.sums(node))).unwrap();
+            let all = grower.best_split(node, 0).unwrap();
+            assert_eq!((few.rank, few.threshold), (all.rank, all.threshold));
+            assert!((few.gain - all.gain).abs() < 1e-9 * all.gain);
+        }
+    }
 }

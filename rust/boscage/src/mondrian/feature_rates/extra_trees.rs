@@ -8,6 +8,8 @@
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};
+use crate::mondrian::feature_rates::constant_features::ConstantFeatures;
+use crate::mondrian::feature_rates::uncommon::{Places, Uncommon};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
 use crate::validate::check_n_targets;
@@ -82,7 +84,8 @@ pub fn extra_trees_rates(
         1.0
     };
     let units = columns.iter_mut().map(unit).collect();
-    let grower = ExtraTreeGrower { columns: &columns, units, targets, n_classes };
+    let uncommon = columns.iter().map(|column| Uncommon::of(column)).collect();
+    let grower = ExtraTreeGrower { columns: &columns, uncommon, units, targets, n_classes };
     let trees = map(run.n_threads, n_estimators, |i| {
         run.control.check()?;
         Ok(grower.tree(Stream::new(seed, i)))
@@ -164,6 +167,8 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 struct ExtraTreeGrower<'a> {
     columns: &'a [Vec<f64>],
+    /// By feature, where most rows share a value.
+    uncommon: Vec<Option<Uncommon<f64>>>,
     /// The reciprocal of each feature's range.
     units: Vec<f64>,
     targets: &'a [f64],
@@ -178,11 +183,13 @@ impl ExtraTreeGrower<'_> {
         let n_features = self.columns.len();
         let mut importances = vec![0.0; n_features];
         let mut rows = self.sample(&mut stream);
+        let mut places = Places::of(&rows, self.targets.len());
+        let mut own = Vec::new();
         let mut features: Vec<usize> = (0..n_features).collect();
         let n_tries = n_features.div_ceil(3).max(n_features.min(8)).min(MOST_TRIES);
-        let mut stack = vec![(0, rows.len())];
-        while let Some((start, end)) = stack.pop() {
-            let node = &mut rows[start..end];
+        let mut stack = vec![(0, rows.len(), ConstantFeatures::none(n_features))];
+        while let Some((start, end, mut constant)) = stack.pop() {
+            let node = &rows[start..end];
             let all = self.impurity(node.iter().copied());
             if node.len() < MIN_SAMPLES_SPLIT || all.total <= 1e-12 * node.len() as f64 {
                 continue;
@@ -191,8 +198,23 @@ impl ExtraTreeGrower<'_> {
             for tried in 0..n_tries {
                 draw_next(&mut features, tried, &mut stream);
                 let d = features[tried];
-                let (low, high) = range(node.iter().map(|&row| self.columns[d][row as usize]));
+                if constant.contains(d) {
+                    continue;
+                }
+                let uncommon = self.uncommon[d].as_ref().filter(|uncommon| uncommon.rows.len() < node.len());
+                let looked_at = match uncommon {
+                    Some(uncommon) => {
+                        own.clear();
+                        own.extend(places.within(&uncommon.rows, start, end));
+                        &own
+                    }
+                    None => node,
+                };
+                let common = uncommon.filter(|_| own.len() < node.len()).map(|uncommon| uncommon.common);
+                let values = looked_at.iter().map(|&row| self.columns[d][row as usize]);
+                let (low, high) = range(values.chain(common));
                 if low >= high {
+                    constant.insert(d);
                     continue;
                 }
                 let at = low + stream.unit() * (high - low);
@@ -200,7 +222,8 @@ impl ExtraTreeGrower<'_> {
                 if node.len() >= MIN_RECORDED {
                     choices.candidates.push((d as u32, ((high - low) * self.units[d]) as f32));
                 }
-                let gain = all.total - self.after(node, d, threshold, &all);
+                let rest_goes_right = uncommon.is_none_or(|uncommon| goes_right(uncommon.common, threshold));
+                let gain = all.total - self.after(looked_at, d, threshold, (rest_goes_right, &all));
                 if best.is_none_or(|(most, ..)| gain > most + all.rounding()) {
                     best = Some((gain, d, threshold));
                 }
@@ -213,14 +236,15 @@ impl ExtraTreeGrower<'_> {
                 choices.nodes.push((d as u32, gain.max(0.0), choices.candidates.len()));
             }
             let column = &self.columns[d];
-            let mut middle = 0;
-            for i in 0..node.len() {
-                if !goes_right(column[node[i] as usize], threshold) {
-                    node.swap(i, middle);
+            let mut middle = start;
+            for i in start..end {
+                if !goes_right(column[rows[i] as usize], threshold) {
+                    places.swap(&mut rows, i, middle);
                     middle += 1;
                 }
             }
-            stack.extend([(start, start + middle), (start + middle, end)]);
+            stack.push((start, middle, constant.clone()));
+            stack.push((middle, end, constant));
         }
         let n = rows.len() as f64;
         (importances.into_iter().map(|importance| importance / n).collect(), choices)
@@ -244,12 +268,18 @@ impl ExtraTreeGrower<'_> {
         impurity.finish()
     }
 
-    /// The impurities on both sides of a cut, added.
-    fn after(&self, node: &[u32], d: usize, threshold: f64, all: &Impurity) -> f64 {
+    /// The impurities on both sides of a cut, added. Rows that are not looked at go to the same side.
+    fn after(
+        &self,
+        rows: &[u32],
+        d: usize,
+        threshold: f64,
+        (rest_goes_right, all): (bool, &Impurity),
+    ) -> f64 {
         let column = &self.columns[d];
-        let left =
-            self.impurity(node.iter().copied().filter(|&row| !goes_right(column[row as usize], threshold)));
-        left.total + left.rest_of(all)
+        let is_apart = |row: u32| goes_right(column[row as usize], threshold) != rest_goes_right;
+        let apart = self.impurity(rows.iter().copied().filter(|&row| is_apart(row)));
+        apart.total + apart.rest_of(all)
     }
 }
 

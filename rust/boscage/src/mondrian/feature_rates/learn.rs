@@ -8,7 +8,7 @@ use crate::mondrian::feature_rates::binned_axis::Axis;
 use crate::mondrian::feature_rates::cut_likelihood::{Measure, maximum_likelihood};
 use crate::mondrian::feature_rates::extra_trees::{TargetKind, extra_trees_rates};
 use crate::mondrian::feature_rates::metric_learning;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
@@ -70,10 +70,10 @@ pub fn candidate_rates(
     let axes = Axis::of_rows(rows, domain.low(), domain.high());
     let maps: Vec<FeatureMap> = axes.iter().map(|axis| axis.map(&axis.base)).collect::<Result<_>>()?;
 
-    let mapped = domain.clone().with_maps(maps.clone())?;
-    let coordinates = mapped.coordinates(rows).unwrap_or_default();
+    let mapped = Domain::new(domain.low().to_vec(), domain.high().to_vec(), None)?.with_maps(maps.clone())?;
+    let mut buffer = CoordinateBuffer::default();
     let extra_trees = extra_trees_rates(
-        Rows::from_f32(&coordinates, n_features)?,
+        mapped.coordinates(rows, &mut buffer)?,
         &targets,
         TargetKind::Regression,
         n_estimators,

@@ -6,10 +6,13 @@
 //! module chooses rates and maps that depend on the targets. Given these, the process does not use targets,
 //! so all its properties (extension, removal, exact prediction) are kept.
 //!
+//! - `screening` finds the features of a wide table that are worth learning.
 //! - `binned_axis` divides each feature into bins. A measure has a mass for each bin, and so stands for a
 //!   rate and a map.
 //! - `extra_trees` (extremely randomised trees) and `best_split_trees` fit trees to the targets and record
 //!   their cuts.
+//! - `constant_features` are those that need not be looked at again below a node, and `uncommon` the rows that need to
+//!   be, where most share a value.
 //! - `cut_likelihood` computes the measure under which a Mondrian process makes the recorded cuts with the
 //!   greatest likelihood.
 //! - `metric_learning` changes this measure so that a kernel with the metric of the process predicts the
@@ -18,7 +21,10 @@
 
 pub(crate) mod best_split_trees;
 pub(crate) mod binned_axis;
+pub(crate) mod constant_features;
 pub(crate) mod cut_likelihood;
 pub(crate) mod extra_trees;
 pub(crate) mod learn;
 pub(crate) mod metric_learning;
+pub(crate) mod screening;
+pub(crate) mod uncommon;

@@ -110,13 +110,14 @@ impl RowHashes {
 /// The hashes of the trees that are drawn here.
 pub(crate) fn tree_hashes<P: Statistics>(forest: &Forest<P>, rows: &RowHashes) -> Vec<Hash> {
     with_storage!(forest.flushed_alone(), storage => {
-        let of_tree = |tree| hash_subtrees(tree, tree.arena.root().as_slice(), rows);
+        let of_tree = |tree| hash_subtrees(&forest.domain, tree, tree.arena.root().as_slice(), rows);
         storage.trees.iter().map(|tree| of_tree(tree).first().copied().unwrap_or([0; 16])).collect()
     })
 }
 
 /// The hashes of some of a tree's subtrees, by their roots: splits by their cut and children, leaves by their rows.
 pub(crate) fn hash_subtrees<S: Scalar, P: Statistics>(
+    domain: &Domain,
     tree: &Tree<S, P>,
     roots: &[NodeId],
     of_row: &RowHashes,
@@ -126,7 +127,7 @@ pub(crate) fn hash_subtrees<S: Scalar, P: Statistics>(
     for &root in roots {
         for &node in arena.preorder_of(Some(root)).iter().rev() {
             hashes[node.index()] = if let NodeKind::Split(left, right) = arena.kind(node) {
-                hash_split(arena.cut(node), hashes[left.index()], hashes[right.index()])
+                hash_split(domain, arena.cut(node), [left, right].map(|child| hashes[child.index()]))
             } else {
                 let mut rows: Vec<Hash> = arena.leaf_rows(node).map(|row| of_row.of(row)).collect();
                 rows.sort_unstable();
@@ -140,9 +141,10 @@ pub(crate) fn hash_subtrees<S: Scalar, P: Statistics>(
 }
 
 /// The hash of a split, given those of its children.
-pub(crate) fn hash_split(Cut { time, feature, threshold }: Cut, left: Hash, right: Hash) -> Hash {
+pub(crate) fn hash_split(domain: &Domain, cut: Cut, [left, right]: [Hash; 2]) -> Hash {
+    let Cut { time, feature: coordinate, threshold } = cut;
     let mut hasher = Sha256::new();
-    hasher.update(feature.to_le_bytes());
+    hasher.update((domain.feature_of(coordinate as usize) as u32).to_le_bytes());
     hasher.update((threshold + 0.0).to_le_bytes());
     hasher.update(time.to_le_bytes());
     hasher.update(left);

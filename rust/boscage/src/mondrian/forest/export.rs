@@ -86,7 +86,9 @@ fn structure<S: Scalar, P: Statistics>(
             (-1, f64::NAN, forest.settings.lifetime)
         } else {
             let Cut { feature, threshold, time } = arena.cut(node);
-            (feature as i32, forest.domain.threshold(feature as usize, threshold), time)
+            let coordinate = feature as usize;
+            let threshold = forest.domain.threshold(coordinate, threshold);
+            (forest.domain.feature_of(coordinate) as i32, threshold, time)
         };
         out.feature.push(feature);
         out.threshold.push(threshold);

@@ -70,7 +70,8 @@ fn of_tree<S: Scalar, P: Statistics>(
         }
         let (left, right) = all.split_at(arena.n_rows(left));
         let within = squares(left) + squares(right);
-        gains[arena.cut(node).feature as usize] += squares(all) - within - within / (counted - 2.0);
+        let feature = forest.domain.feature_of(arena.cut(node).feature as usize);
+        gains[feature] += squares(all) - within - within / (counted - 2.0);
     }
     gains
 }

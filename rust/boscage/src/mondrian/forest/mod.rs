@@ -6,7 +6,8 @@
 //! updated, and updates are lazy: insertions and removals are pending until trees are read, and one flush
 //! applies them together. A stream without predictions costs one batch fit.
 //!
-//! - `row_index` finds rows by id and by order of arrival, and `row_values` has their features.
+//! - `row_index` finds rows by id and by order of arrival, and `row_features` has their features (`row_values` if they are
+//!   dense).
 //! - `storage` holds the rows' coordinates and the trees.
 //! - `lazy` is a value that one thread updates and many read; `update` is the flush.
 //! - `digest` hashes all that predictions depend on, so that anybody can verify a deletion.
@@ -15,6 +16,7 @@ pub(crate) mod digest;
 pub(crate) mod export;
 pub(crate) mod gains;
 pub(crate) mod lazy;
+pub(crate) mod row_features;
 pub(crate) mod row_index;
 pub(crate) mod row_values;
 pub(crate) mod rows_by_contents;
@@ -28,13 +30,14 @@ use crate::control::Run;
 use crate::data::{RowId, RowTargets, Rows};
 use crate::error::{Error, Result};
 use crate::mondrian::forest::lazy::Lazy;
+use crate::mondrian::forest::row_features::{RowFeatures, RowView};
 use crate::mondrian::forest::row_index::RowIndex;
-use crate::mondrian::forest::row_values::{RowValues, row_of};
+use crate::mondrian::forest::row_values::row_of;
 use crate::mondrian::forest::rows_by_contents::RowsByContents;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::storage::{AnyStorage, with_storage};
 use crate::mondrian::process::categories::Categories;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
@@ -63,8 +66,8 @@ pub(crate) struct Forest<P: Statistics> {
     /// Rows' coordinates and the trees over them. Updates are lazy: trees apply all pending ones when they are next read,
     /// and the forest does not depend on when that is.
     pub(crate) storage: Lazy<AnyStorage<P>>,
-    /// Rows' features, if their coordinates are others: if the domain has maps, or since a value was missing.
-    features: Option<RowValues>,
+    /// Rows' features, if their coordinates differ: by the domain, or since a value was missing.
+    features: Option<RowFeatures>,
     /// Kept up to date once somebody has asked for it.
     by_contents: OnceLock<RowsByContents>,
 }
@@ -94,7 +97,10 @@ impl<P: Statistics> Forest<P> {
         settings.check()?;
         check_n_ranges(domain.n_features(), batch.rows)?;
         let mut forest = Self::without_rows(settings, domain, AnyStorage::default());
-        forest.features = forest.domain.maps().map(|_| RowValues::F32(Vec::new()));
+        // Where every feature has a coordinate, the table of these is as large as dense rows.
+        let are_sparse = batch.rows.is_sparse() && !forest.domain.has_every_coordinate();
+        let none = if are_sparse { RowFeatures::SPARSE } else { RowFeatures::DENSE };
+        forest.features = forest.domain.has_coordinates().then_some(none);
         forest.insert(batch, || targets.to_vec())?;
         Ok(forest)
     }
@@ -127,9 +133,9 @@ impl<P: Statistics> Forest<P> {
         // Everything that can be wrong is found before anything changes.
         let mut filled = Vec::new();
         let complete = self.domain.complete(rows, &mut filled)?;
-        let mapped = self.domain.coordinates(complete);
-        let mapped = mapped.as_deref().map(|mapped| Rows::from_f32(mapped, rows.n_features())).transpose()?;
-        let arrivals = Arrivals { rows, coordinates: mapped.unwrap_or(complete), weights };
+        let mut buffer = CoordinateBuffer::default();
+        let coordinates = self.domain.coordinates(complete, &mut buffer)?;
+        let arrivals = Arrivals { rows, coordinates, weights };
         weights.map_or(Ok(()), |weights| check_row_weights(weights, rows.n_rows()))?;
         check_levels(&self.domain, arrivals)?;
         let ids = self.row_index.new_ids(rows.n_rows(), ids)?;
@@ -164,6 +170,10 @@ impl<P: Statistics> Forest<P> {
             ),
             ("feature weights", self.domain.weights() == other.domain.weights()),
             ("feature maps", self.domain.maps() == other.domain.maps()),
+            (
+                "coordinates: one of them comes from a file of an older version",
+                self.domain.n_coordinates() == other.domain.n_coordinates(),
+            ),
             ("categories", self.domain.categories() == other.domain.categories()),
             (
                 "substitutes for missing values",
@@ -185,8 +195,8 @@ impl<P: Statistics> Forest<P> {
         if let (None, Some(substitutes)) = (self.domain.substitutes(), other.domain.substitutes()) {
             self.set_substitutes(Some(substitutes.to_vec()))?;
         }
-        let values = other.rows_by_arrival();
-        let rows = Rows::from_f64_with_missing(&values, self.domain.n_features())?;
+        let features = other.features_by_arrival();
+        let rows = features.rows(self.domain.n_features())?;
         let (ids, weights) = (other.ids(), other.weights_by_arrival());
         self.insert(Batch { rows, ids: Some(&ids), weights: weights.as_deref() }, || targets.to_vec())
     }
@@ -196,7 +206,7 @@ impl<P: Statistics> Forest<P> {
     /// # Errors
     /// As [`Domain::with_substitutes`]; [`Error::InvalidSetting`] if a row of the forest lacks a value.
     pub(crate) fn set_substitutes(&mut self, substitutes: Option<Vec<Substitute>>) -> Result<()> {
-        let lacking = self.rows_by_arrival().into_iter().any(f64::is_nan);
+        let lacking = self.features_by_arrival().rows(self.domain.n_features())?.has_missing();
         let found = "a row that lacks a value, whose place in the trees is fixed";
         check("substitutes", !lacking, "set before a value is missing", &found)?;
         self.domain = self.domain.clone().with_substitutes(substitutes)?;
@@ -212,9 +222,18 @@ impl<P: Statistics> Forest<P> {
         Ok(())
     }
 
-    /// Rows' features in order of arrival, row after row.
-    pub(crate) fn rows_by_arrival(&self) -> Vec<f64> {
-        self.row_index.rows().flat_map(|row| self.row_values(row)).collect()
+    /// Rows' features in order of arrival.
+    pub(crate) fn features_by_arrival(&self) -> RowFeatures {
+        self.features_of(self.row_index.rows())
+    }
+
+    /// The features of some rows.
+    pub(crate) fn features_of(&self, rows: impl Iterator<Item = RowId>) -> RowFeatures {
+        let d = self.domain.n_features();
+        match &self.features {
+            Some(features) => features.of_rows(rows, d),
+            None => RowFeatures::Dense(self.storage.peek(|storage| storage.values_of(rows, d))),
+        }
     }
 
     /// Targets in order of arrival.
@@ -252,17 +271,34 @@ impl<P: Statistics> Forest<P> {
         }
     }
 
+    /// A row's values, to be read one by one.
+    fn row_view(&self, row: RowId) -> RowView<'_> {
+        match &self.features {
+            Some(features) => features.view(row, self.domain.n_features()),
+            None => RowView::Dense(self.row_values(row)),
+        }
+    }
+
+    /// The same, with substitutes for those that are missing.
+    pub(crate) fn filled_view(&self, row: RowId) -> RowView<'_> {
+        match self.row_view(row) {
+            RowView::Sparse(values) if !values.has_missing() => RowView::Sparse(values),
+            _ => RowView::Dense(self.filled_values(row)),
+        }
+    }
+
     /// A row's values, with substitutes for those that are missing.
     pub(crate) fn filled_values(&self, row: RowId) -> Vec<f64> {
         self.domain.filled_row(self.row_values(row))
     }
 
-    /// The rows in an order that only their contents and the seed determine.
+    /// The rows in an order that only their contents and the seed determine: what they are to the trees.
     pub(crate) fn rows_by_contents(&self) -> &RowsByContents {
         self.by_contents.get_or_init(|| {
             let mut all = RowsByContents::new(self.settings.seed);
             for row in self.row_index.rows() {
-                all.insert(row, self.row_values(row).into_iter());
+                let values = self.row_view(row);
+                all.insert(row, self.domain.contents(|feature| values.at(feature)));
             }
             all
         })
@@ -275,7 +311,7 @@ impl<P: Statistics> Forest<P> {
 
     /// Bytes that trees and rows hold.
     pub(crate) fn bytes(&self) -> usize {
-        let features = self.features.as_ref().map_or(0, RowValues::bytes);
+        let features = self.features.as_ref().map_or(0, RowFeatures::bytes);
         features
             + self.storage.peek(|storage| {
                 with_storage!(storage, storage => {
@@ -310,12 +346,12 @@ impl<P: Statistics> Forest<P> {
         let new = self.row_index.insert(ids);
         if let Some(by_contents) = self.by_contents.get_mut() {
             for (i, &row) in new.iter().enumerate() {
-                by_contents.insert(row, arrivals.rows.row(i));
+                by_contents.insert(row, self.domain.contents(|feature| arrivals.rows.at(i, feature)));
             }
         }
         if self.features.is_none() && arrivals.rows.has_missing() {
             // Until now the coordinates of all rows were their features.
-            self.features = Some(self.storage.peek(AnyStorage::values));
+            self.features = Some(RowFeatures::Dense(self.storage.peek(AnyStorage::values)));
         }
         if let Some(features) = &mut self.features {
             features.place(&new, arrivals.rows, self.row_index.capacity());
@@ -348,7 +384,8 @@ impl<P: Statistics> Forest<P> {
         self.reclaim();
         if let Some(mut by_contents) = self.by_contents.take() {
             for &row in rows {
-                by_contents.remove(row, self.row_values(row).into_iter());
+                let values = self.row_view(row);
+                by_contents.remove(row, self.domain.contents(|feature| values.at(feature)));
             }
             self.by_contents = OnceLock::from(by_contents);
         }

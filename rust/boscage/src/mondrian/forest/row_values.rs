@@ -1,5 +1,4 @@
-//! The features of rows as the user gave them: kept beside coordinates where the domain has maps or values are missing,
-//! and read from model files.
+//! Values of rows in the narrowest type that holds every one of them exactly.
 
 use crate::data::RowId;
 use crate::data::{Rows, Scalar};
@@ -43,6 +42,14 @@ impl RowValues {
         }
     }
 
+    /// A table of some of the rows.
+    pub(crate) fn of_rows(&self, rows: impl Iterator<Item = RowId>, n_features: usize) -> Self {
+        match self {
+            Self::F32(values) => Self::F32(rows_of(values, rows, n_features)),
+            Self::F64(values) => Self::F64(rows_of(values, rows, n_features)),
+        }
+    }
+
     /// Appends values, which the table's type must hold exactly.
     pub(crate) fn extend<S: Scalar>(&mut self, values: impl Iterator<Item = S>) {
         match self {
@@ -71,6 +78,15 @@ impl RowValues {
 /// A row's values in a table.
 pub(crate) fn row_of<S: Scalar>(table: &[S], row: RowId, n_features: usize) -> Vec<f64> {
     table[row as usize * n_features..][..n_features].iter().map(|&value| value.into()).collect()
+}
+
+/// Some rows of a table.
+pub(crate) fn rows_of<S: Scalar>(
+    table: &[S],
+    rows: impl Iterator<Item = RowId>,
+    n_features: usize,
+) -> Vec<S> {
+    rows.flat_map(|row| &table[row as usize * n_features..][..n_features]).copied().collect()
 }
 
 /// Writes rows to their places in a table, which grows to `capacity` rows if it has fewer.

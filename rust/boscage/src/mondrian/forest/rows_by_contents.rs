@@ -55,8 +55,17 @@ pub fn first_by_contents(
 /// The keys of rows' features, from which [`first_of_keys`] finds the order of a seed.
 #[must_use]
 pub fn keys_of_contents(rows: Rows<'_>, seed: u64) -> Vec<u64> {
+    /// Rows of more features are told apart by their values other than 0 and the features of these.
+    const WIDE: usize = 1024;
     let of_seed = Key::of_contents(seed);
-    (0..rows.n_rows()).map(|row| of_seed.of_values(rows.row(row)).to_bits()).collect()
+    let key = |row: usize| {
+        if rows.n_features() > WIDE {
+            of_seed.of_values(rows.nonzero(row).flat_map(|(feature, value)| [feature as f64, value]))
+        } else {
+            of_seed.of_values(rows.row(row))
+        }
+    };
+    (0..rows.n_rows()).map(|row| key(row).to_bits()).collect()
 }
 
 /// The first `n` places, or all, in the order of rows of which so many have each key: the place's rank in the order, the key,

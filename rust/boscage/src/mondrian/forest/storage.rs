@@ -2,7 +2,7 @@
 
 use crate::data::{RowId, Rows};
 use crate::mondrian::forest::row_index::{Arrival, RowIndex};
-use crate::mondrian::forest::row_values::{RowValues, place};
+use crate::mondrian::forest::row_values::{RowValues, place, rows_of};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -88,6 +88,14 @@ impl<P: Statistics> AnyStorage<P> {
         match self {
             Self::F32(storage) => RowValues::F32(storage.values.clone()),
             Self::F64(storage) => RowValues::F64(storage.values.clone()),
+        }
+    }
+
+    /// The coordinates of some rows.
+    pub(crate) fn values_of(&self, rows: impl Iterator<Item = RowId>, n_coordinates: usize) -> RowValues {
+        match self {
+            Self::F32(storage) => RowValues::F32(rows_of(&storage.values, rows, n_coordinates)),
+            Self::F64(storage) => RowValues::F64(rows_of(&storage.values, rows, n_coordinates)),
         }
     }
 

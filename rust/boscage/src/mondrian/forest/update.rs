@@ -141,7 +141,7 @@ impl<P: Statistics> Forest<P> {
 
     /// The level of the box that trees of all rows need.
     fn level<S: Scalar>(&self, storage: &Storage<S, P>) -> u32 {
-        let table = Table::new(&storage.values, self.domain.n_features());
+        let table = Table::new(&storage.values, self.domain.n_coordinates());
         let of_row = |row| self.domain.level_of(table.row(row).iter().map(|&value| value.into()));
         let waiting = self.row_index.rows_from(storage.applied_by_all().arrived);
         waiting.fold(storage.level, |level, row| level.max(of_row(row).expect("admitted rows have one")))
@@ -151,7 +151,7 @@ impl<P: Statistics> Forest<P> {
     fn draw<S: Scalar>(&self, storage: &mut Storage<S, P>, run: &Run<'_>) -> Result<()> {
         // The old trees are freed first. Rows that left do not make the box larger.
         (storage.trees, storage.applied, storage.level) = (Vec::new(), Vec::new(), 0);
-        let n_features = self.domain.n_features();
+        let n_features = self.domain.n_coordinates();
         let rows: Vec<RowId> = self.row_index.rows().collect();
         let level = self.level(storage);
         let by_column = transpose(&storage.values, n_features);
@@ -175,7 +175,7 @@ impl<P: Statistics> Forest<P> {
     fn update<S: Scalar>(&self, storage: &mut Storage<S, P>, run: &Run<'_>) -> Result<()> {
         let came: Vec<RowId> = self.row_index.rows_from(storage.applied_by_all().arrived).collect();
         let Storage { values, level, leaving, trees, applied } = storage;
-        let table = Table::new(values, self.domain.n_features());
+        let table = Table::new(values, self.domain.n_coordinates());
         let room = || (Scratch::new(&self.domain, *level), Vec::new());
         let mut each: Vec<_> = trees.iter_mut().zip(applied).collect();
         try_for_each_mut(run.n_threads, &mut each, room, |(scratch, rows), i, (tree, applied)| {
@@ -212,7 +212,7 @@ impl<P: Statistics> Forest<P> {
     fn fit_boxes<S: Scalar>(&self, tree: &mut Tree<S, P>, table: Table<'_, S>, run: &Run<'_>) -> Result<()> {
         if tree.boxes.has_splits() != self.needs_boxes() {
             run.control.check()?;
-            tree.build_boxes(self.domain.n_features(), self.needs_boxes(), table);
+            tree.build_boxes(self.domain.n_coordinates(), self.needs_boxes(), table);
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ impl<P: FrozenPosterior> FrozenForest<P> {
             storage.trees = run.map(records.len(), |i| {
                 let key = Key::of_tree(settings.seed, i as u64);
                 let mut cell = Cell::root(&domain, extent.level, key);
-                records[i].tree(&posterior, &mut cell, (key, settings.lifetime), domain.n_features())
+                records[i].tree(&posterior, &mut cell, (key, settings.lifetime), domain.n_coordinates())
             })?;
         });
         Self::of_trees(settings, domain, extent, posterior, storage, run)
@@ -78,7 +78,7 @@ impl<P: FrozenPosterior> FrozenForest<P> {
             with_storage!(storage, storage => {
                 let tree = &storage.trees[tree];
                 let root = tree.arena.root().expect("a tree without rows has a root");
-                record.add(&self.model.posterior, tree, root, Table::new(&storage.values, self.domain().n_features()));
+                record.add(&self.model.posterior, tree, root, Table::new(&storage.values, self.domain().n_coordinates()));
             });
         });
         record

@@ -72,7 +72,7 @@ impl<P: FrozenPosterior> Freezer<P> {
             return Err(Error::InvalidSetting { name: "the plan", expected, found });
         }
         share.grow(run)?;
-        let n_features = self.plan.domain.n_features();
+        let n_features = self.plan.domain.n_coordinates();
         with_storage!(share.model.forest.storage.get_mut(), grown => {
             let table = Table::new(&grown.values, n_features);
             for (tree, roots) in grown.trees.iter().zip(&share.roots) {
@@ -107,7 +107,7 @@ impl<P: FrozenPosterior> Freezer<P> {
             return Ok(());
         }
         let record = std::mem::replace(&mut self.record, TreeRecord::new(self.plan.extent.is_single));
-        let (n_features, key) = (self.plan.domain.n_features(), self.plan.key(tree));
+        let (n_features, key) = (self.plan.domain.n_coordinates(), self.plan.key(tree));
         let mut cell = self.plan.cell();
         let process = (key, self.plan.settings.lifetime);
         with_storage!(&mut self.storage, storage => {

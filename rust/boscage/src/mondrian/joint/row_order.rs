@@ -27,7 +27,7 @@ pub(crate) fn in_order<S: Scalar, P: Statistics>(
     /// Leaves whose rows are fetched from memory together.
     const SOME: usize = 16;
     let arena = &storage.trees[0].arena;
-    let table = Table::new(&storage.values, forest.domain.n_features());
+    let table = Table::new(&storage.values, forest.domain.n_coordinates());
     let by_values = |a: RowId, b: RowId| {
         let mut each = table.row(a).iter().zip(table.row(b)).map(|(&a, &b)| {
             let (a, b): (f64, f64) = (a.into(), b.into());

@@ -10,6 +10,7 @@ use crate::mondrian::forest::storage::{Storage, with_storage};
 use crate::mondrian::prediction::path::{Shells, Space, Walk};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
+use crate::mondrian::process::domain::CoordinateBuffer;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::scratch::Scratch;
@@ -73,7 +74,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         Space {
             domain: &self.forest.domain,
             lifetime: self.forest.settings.lifetime,
-            table: Table::new(&self.storage.values, self.forest.domain.n_features()),
+            table: Table::new(&self.storage.values, self.forest.domain.n_coordinates()),
         }
     }
 
@@ -81,12 +82,12 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
         let mut chunk = visitor.start(rows.n_rows());
         let visit: VisitTree<'_, S, P> =
             &mut |i, tree, row, stops| visitor.visit(i, tree, row as usize, stops, &mut chunk);
-        if let Some(coordinates) = self.forest.domain.coordinates(rows) {
-            self.predict_values(&coordinates, control, visit)?;
-        } else if let Some(values) = rows.to_exact::<S>() {
+        let mut buffer = CoordinateBuffer::default();
+        let coordinates = self.forest.domain.coordinates(rows, &mut buffer)?;
+        if let Some(values) = coordinates.to_exact::<S>() {
             self.predict_values(&values, control, visit)?;
         } else {
-            let values = rows.to_exact::<f64>().expect("f64 holds every value");
+            let values = coordinates.to_exact::<f64>().expect("f64 holds every value");
             self.predict_values(&values, control, visit)?;
         }
         Ok(chunk)
@@ -100,7 +101,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
     ) -> Result<()> {
         /// With at most this many nodes per test row, it pays to read the whole tree into the cache first.
         const TIMES: usize = 16;
-        let n_features = self.forest.domain.n_features();
+        let n_features = self.forest.domain.n_coordinates();
         let n_rows = values.len() / n_features;
         let by_column = transpose(values, n_features);
         let test_rows = Table::new(values, n_features).with_transpose(&by_column);
@@ -123,7 +124,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
     }
 
     fn leave_out<V: Visitor<P>>(&self, rows: &[RowId], control: &Control, visitor: &V) -> Result<V::Chunk> {
-        let n_features = self.forest.domain.n_features();
+        let n_features = self.forest.domain.n_coordinates();
         let table = Table::new(&self.storage.values, n_features);
         let mut chunk = visitor.start(rows.len());
         let mut walk = Walk::new(self.space(), table);
@@ -150,7 +151,7 @@ impl<'a, S: Scalar, P: Statistics> Walker<'a, S, P> {
     /// smallest box that holds them, if one does. Only the realised predictive distinguishes them.
     fn places<X: Scalar>(&self, own: u32, test_rows: &[X]) -> (Vec<RowId>, Vec<(RowId, Option<u32>)>) {
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
-        for (row, x) in test_rows.chunks_exact(self.forest.domain.n_features()).enumerate() {
+        for (row, x) in test_rows.chunks_exact(self.forest.domain.n_coordinates()).enumerate() {
             let row = row as RowId;
             if self.forest.settings.predictive == Predictive::Averaged {
                 inside.push(row);

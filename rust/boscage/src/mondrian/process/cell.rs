@@ -76,10 +76,10 @@ impl<'a> Cell<'a> {
     pub(crate) fn root(domain: &'a Domain, level: u32, key: Key) -> Self {
         let n_levels = level as usize + 1;
         let (low, high): (Vec<f64>, Vec<f64>) =
-            (0..domain.n_features()).map(|d| domain.bounds(level as usize, d)).unzip();
+            (0..domain.n_coordinates()).map(|d| domain.bounds(level as usize, d)).unzip();
         let levels =
             (0..n_levels).map(|l| Level { key: key.at_level(l), since: 0.0, pending: None }).collect();
-        let rates: Vec<SumTree> = (0..n_levels).map(|_| SumTree::new(domain.n_features())).collect();
+        let rates: Vec<SumTree> = (0..n_levels).map(|_| SumTree::new(domain.n_coordinates())).collect();
         let root = Root { low: low.clone(), high: high.clone(), rates: rates.clone() };
         let (steps, saved, saved_sums) = (Vec::new(), Vec::new(), Vec::new());
         let stale = true;

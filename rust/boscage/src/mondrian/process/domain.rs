@@ -20,7 +20,8 @@ const HIGHEST_RATE: f64 = 1e290;
 /// the papers' scaling of the features to `[0, 1]`.
 ///
 /// With [maps](Domain::with_maps) a feature's rate is not the same all along it: the process, its cuts and
-/// boxes live in the *coordinates* that the maps give rows, whose reference ranges are `[0, 1]`.
+/// boxes live in the *coordinates* that the maps give rows, whose reference ranges are `[0, 1]`. A feature of weight 0 has no
+/// coordinate.
 ///
 /// With [substitutes](Domain::with_substitutes) values may be missing; some features may be
 /// [categories](Domain::with_categories).
@@ -34,18 +35,29 @@ pub struct Domain {
     categories: Vec<(u32, Categories)>,
     /// The reference range, or 1 where it is a single value.
     units: Vec<f64>,
-    /// `K_0`, ranges and rates in coordinates, which are the features themselves unless there are maps.
+    /// The feature of each coordinate; none if every feature has one.
+    cut_features: Option<Vec<u32>>,
+    /// `K_0`, ranges and rates in coordinates.
     inner: Coordinates,
 }
 
-/// The domain as the process uses it.
-#[derive(Debug, Clone, PartialEq)]
+/// The domain as the process uses it. Coordinates are the features of positive weight, as their maps give them if there are
+/// maps: a feature of weight 0 is never cut, so that the process, its boxes and its table of rows need no place for it.
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Coordinates {
     low: Vec<f64>,
     high: Vec<f64>,
     units: Vec<f64>,
     /// `w_d` per unit of the coordinate.
     rates: Vec<f64>,
+}
+
+/// Room for the coordinates of rows.
+#[derive(Debug, Default)]
+pub(crate) struct CoordinateBuffer {
+    /// Those that maps give.
+    single: Vec<f32>,
+    double: Vec<f64>,
 }
 
 impl Domain {
@@ -93,10 +105,36 @@ impl Domain {
             if range > 0.0 && weights[d] / range < HIGHEST_RATE { range } else { 1.0 }
         };
         let units: Vec<f64> = (0..n).map(unit).collect();
-        let rates = weights.iter().zip(&units).map(|(w, u)| w / u).collect();
-        let inner = Coordinates { low: low.clone(), high: high.clone(), units: units.clone(), rates };
-        let (maps, substitutes, categories) = (None, None, Vec::new());
-        Ok(Self { low, high, weights, maps, substitutes, categories, units, inner })
+        let cut: Vec<u32> = (0..n as u32).filter(|&d| weights[d as usize] > 0.0).collect();
+        let cut_features = (cut.len() < n).then_some(cut);
+        let (maps, substitutes, categories, inner) = (None, None, Vec::new(), Coordinates::default());
+        let this = Self { low, high, weights, maps, substitutes, categories, units, cut_features, inner };
+        Ok(this.with_coordinates())
+    }
+
+    /// The same domain, in which features of weight 0 have coordinates too. The cuts of its trees may have other last bits,
+    /// since the rates of coordinates are summed in pairs: those of files before version 17.
+    pub(crate) fn with_every_coordinate(self) -> Self {
+        Self { cut_features: None, ..self }.with_coordinates()
+    }
+
+    fn with_coordinates(self) -> Self {
+        let of = |value: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            (0..self.n_coordinates()).map(|c| value(self.feature_of(c))).collect()
+        };
+        let inner = if self.maps.is_some() {
+            let n = self.n_coordinates();
+            let high = of(&|d| f64::from(u8::from(self.low[d] < self.high[d])));
+            Coordinates { low: vec![0.0; n], high, units: vec![1.0; n], rates: of(&|d| self.weights[d]) }
+        } else {
+            Coordinates {
+                low: of(&|d| self.low[d]),
+                high: of(&|d| self.high[d]),
+                units: of(&|d| self.units[d]),
+                rates: of(&|d| self.weights[d] / self.units[d]),
+            }
+        };
+        Self { inner, ..self }
     }
 
     /// The same domain with a map for every feature; those without knots are linear.
@@ -121,10 +159,7 @@ impl Domain {
                 });
             }
         }
-        let high = self.low.iter().zip(&self.high).map(|(l, h)| f64::from(u8::from(l < h))).collect();
-        let rates = self.weights.clone();
-        let inner = Coordinates { low: vec![0.0; n], high, units: vec![1.0; n], rates };
-        Ok(Self { maps: Some(maps), inner, ..self })
+        Ok(Self { maps: Some(maps), ..self }.with_coordinates())
     }
 
     /// The same domain with these substitutes, which were checked.
@@ -218,9 +253,36 @@ impl Domain {
         &self.categories
     }
 
-    /// Rates `w_d` per unit of the feature, or of its coordinate where there are maps.
-    #[must_use]
-    pub fn rates(&self) -> &[f64] {
+    /// Number of coordinates.
+    pub(crate) fn n_coordinates(&self) -> usize {
+        self.cut_features.as_ref().map_or(self.low.len(), Vec::len)
+    }
+
+    /// The feature that a coordinate is of.
+    pub(crate) fn feature_of(&self, coordinate: usize) -> usize {
+        self.cut_features.as_ref().map_or(coordinate, |features| features[coordinate] as usize)
+    }
+
+    /// What a row is to the process: its values of the features that have coordinates.
+    pub(crate) fn contents<'a>(
+        &'a self,
+        value: impl Fn(usize) -> f64 + 'a,
+    ) -> impl Iterator<Item = f64> + 'a {
+        (0..self.n_coordinates()).map(move |c| value(self.feature_of(c)))
+    }
+
+    /// Whether every feature has a coordinate.
+    pub(crate) fn has_every_coordinate(&self) -> bool {
+        self.cut_features.is_none()
+    }
+
+    /// Whether rows' coordinates differ from their features.
+    pub(crate) fn has_coordinates(&self) -> bool {
+        self.maps.is_some() || !self.has_every_coordinate()
+    }
+
+    /// Rates `w_d` per unit of each coordinate.
+    pub(crate) fn rates(&self) -> &[f64] {
         &self.inner.rates
     }
 
@@ -230,20 +292,39 @@ impl Domain {
         self.weights.iter().sum()
     }
 
-    /// Complete rows' coordinates, if the domain has maps.
-    pub(crate) fn coordinates(&self, rows: Rows<'_>) -> Option<Vec<f32>> {
-        let maps = self.maps.as_ref()?;
-        let of = |(d, x): (usize, f64)| maps[d].coordinate(self.low[d], self.units[d], x);
-        Some((0..rows.n_rows()).flat_map(|i| rows.row(i).enumerate().map(of)).collect())
+    /// Complete rows' coordinates, which `buffer` is to hold if they differ from the features.
+    ///
+    /// # Errors
+    /// None: coordinates of finite rows are finite.
+    pub(crate) fn coordinates<'a>(
+        &self,
+        rows: Rows<'a>,
+        buffer: &'a mut CoordinateBuffer,
+    ) -> Result<Rows<'a>> {
+        if !self.has_coordinates() {
+            return Ok(rows);
+        }
+        let n = self.n_coordinates();
+        let features: Vec<usize> = (0..n).map(|c| self.feature_of(c)).collect();
+        let all = (0..rows.n_rows()).flat_map(|i| features.iter().map(move |&d| (d, rows.at(i, d))));
+        let Some(maps) = &self.maps else {
+            buffer.double.clear();
+            buffer.double.extend(all.map(|(_, x)| x));
+            return Rows::from_f64(&buffer.double, n);
+        };
+        buffer.single.clear();
+        buffer.single.extend(all.map(|(d, x)| maps[d].coordinate(self.low[d], self.units[d], x)));
+        Rows::from_f32(&buffer.single, n)
     }
 
     /// The largest value of a feature that goes left at a cut of its coordinate.
-    pub(crate) fn threshold(&self, d: usize, cut: f64) -> f64 {
+    pub(crate) fn threshold(&self, coordinate: usize, cut: f64) -> f64 {
         let Some(maps) = &self.maps else { return cut };
+        let d = self.feature_of(coordinate);
         largest(|x| !goes_right(f64::from(maps[d].coordinate(self.low[d], self.units[d], x)), cut))
     }
 
-    /// Bounds of `K_level` in one feature, in coordinates.
+    /// Bounds of `K_level` in one coordinate.
     pub(crate) fn bounds(&self, level: usize, d: usize) -> (f64, f64) {
         let (low, high) = (self.inner.low[d], self.inner.high[d]);
         if level == 0 {
@@ -258,18 +339,18 @@ impl Domain {
     /// The smallest level whose box holds the coordinates of a row, or a feature in which none does.
     pub(crate) fn level_of(&self, x: impl Iterator<Item = f64>) -> std::result::Result<u32, usize> {
         let mut level = 0;
-        for (feature, value) in x.enumerate() {
+        for (c, value) in x.enumerate() {
             // A feature with rate 0 is never cut, wherever its values lie.
-            if self.inner.rates[feature] == 0.0 {
+            if self.inner.rates[c] == 0.0 {
                 continue;
             }
             while {
-                let (low, high) = self.bounds(level as usize, feature);
+                let (low, high) = self.bounds(level as usize, c);
                 value < low || value > high
             } {
                 level += 1;
                 if level > MAX_LEVEL {
-                    return Err(feature);
+                    return Err(self.feature_of(c));
                 }
             }
         }

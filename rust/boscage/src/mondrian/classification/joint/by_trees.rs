@@ -1,7 +1,7 @@
 //! The function with the covariance of the forest's trees.
 
 use crate::control::Run;
-use crate::data::{RowId, Rows, Scalar};
+use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
@@ -131,12 +131,12 @@ fn without_groups(
     let mut values = Vec::new();
     for group in rows.chunks(size.max(1)) {
         let ids: Vec<u64> = group.iter().map(|&row| forest.row_index.id(row)).collect();
-        let features: Vec<f64> = group.iter().flat_map(|&row| forest.row_values(row)).collect();
+        let features = forest.features_of(group.iter().copied());
         let mut others = forest.clone();
         others.forget(&ids)?;
         let systems =
             with_storage!(others.flushed(run)?, storage => Systems::new(&others, storage, classes, run))?;
-        let rows = Rows::from_f64_with_missing(&features, forest.domain.n_features())?;
+        let rows = features.rows(forest.domain.n_features())?;
         values.extend(systems.predict(&others, rows, FINE, run)?);
     }
     Ok(values)

@@ -108,7 +108,7 @@ impl Problem {
         classes: &ClassTable,
         order: Vec<RowId>,
     ) -> Self {
-        let table = Table::new(&storage.values, forest.domain.n_features());
+        let table = Table::new(&storage.values, forest.domain.n_coordinates());
         let codes = Codes::new(forest, classes, order);
         let rows = LimitRows::new(table, &codes.order, forest.domain.rates());
         let rate = RATE * forest.domain.total_weight();

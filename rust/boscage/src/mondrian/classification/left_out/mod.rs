@@ -86,7 +86,7 @@ fn predict_chunk<S: Scalar, V: LeftOutVisitor>(
     run: &Run<'_>,
     gather: &V,
 ) -> Result<V::Chunk> {
-    let table = Table::new(&storage.values, forest.domain.n_features());
+    let table = Table::new(&storage.values, forest.domain.n_coordinates());
     let mut chunk = gather.start(rows.len());
     let mut walk = Walk {
         branch_rate: BranchRate::new(forest.domain.rates(), table),

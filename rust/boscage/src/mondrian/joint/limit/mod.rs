@@ -23,7 +23,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::mondrian::joint::LeftOutPlace;
 use crate::mondrian::joint::conjugate_gradients::RowNoise;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use matrix::SymmetricMatrix;
 
 pub(crate) use exponential::ExponentialCovariance;
@@ -161,14 +161,11 @@ impl<C: Covariance + Sync> LimitFunction<C> {
         }
         let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
             let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
-            let coordinates = domain.coordinates(rows);
+            let mut buffer = CoordinateBuffer::default();
+            let coordinates = domain.coordinates(rows, &mut buffer)?;
             let mut covariances = vec![0.0; rows.n_rows() * self.rows.n_rows()];
             let mut each: Vec<&mut [f64]> = covariances.chunks_exact_mut(self.rows.n_rows()).collect();
-            let at = |i: usize, d: usize| match &coordinates {
-                Some(all) => f64::from(all[i * rows.n_features() + d]),
-                None => rows.at(i, d),
-            };
-            self.rows.add_distances_of(at, &mut each);
+            self.rows.add_distances_of(|i, d| coordinates.at(i, d), &mut each);
             self.covariance.replace(&mut covariances);
             Ok(covariances
                 .chunks_exact(self.rows.n_rows())

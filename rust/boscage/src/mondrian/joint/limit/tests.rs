@@ -2,7 +2,7 @@ use super::*;
 use crate::data::{RowId, Rows, Table, goes_right};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::MondrianSettings;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{Posterior, RegressionSettings};
@@ -16,9 +16,16 @@ fn rows(n: usize) -> Vec<f64> {
     (0..3 * n).map(|_| stream.unit()).collect()
 }
 
+fn domain() -> Domain {
+    Domain::new(vec![0.0; 3], vec![1.0; 3], Some(RATES.to_vec())).unwrap()
+}
+
 fn limit_rows(x: &[f64]) -> LimitRows {
+    let (domain, mut buffer) = (domain(), CoordinateBuffer::default());
+    let coordinates = domain.coordinates(Rows::from_f64(x, 3).unwrap(), &mut buffer).unwrap();
+    let values: Vec<f64> = coordinates.to_exact().unwrap();
     let order: Vec<RowId> = (0..(x.len() / 3) as RowId).collect();
-    LimitRows::new(Table::new(x, 3), &order, &RATES)
+    LimitRows::new(Table::new(&values, domain.n_coordinates()), &order, domain.rates())
 }
 
 /// The covariances of a row with those before it.
@@ -49,7 +56,7 @@ fn trees_go_to_the_limit() {
             ..RegressionSettings::default()
         };
         let trees = MondrianSettings { n_estimators: TREES, lifetime, ..MondrianSettings::default() };
-        let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], Some(RATES.to_vec())).unwrap();
+        let domain = domain();
         let batch = Batch { rows: Rows::from_f64(&x, 3).unwrap(), ids: None, weights: None };
         let forest = MondrianRegressor::fit(trees, settings, domain, batch, &y, &run).unwrap();
         let trees = forest.trees(&run).unwrap();
@@ -128,7 +135,7 @@ fn functions_are_means() {
     let weights: Vec<[f64; 3]> = (0..N).map(|i| [1.0, i as f64, -0.5]).collect();
     let means = system.means(&weights).unwrap();
     let function = LimitFunction::new(limit.clone(), covariance.clone(), 3, weights.concat());
-    let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], Some(RATES.to_vec())).unwrap();
+    let domain = domain();
     let found = function.at_rows(&domain, Rows::from_f64(&x, 3).unwrap(), &run).unwrap();
     assert!(found.iter().zip(means.as_flattened()).all(|(a, b)| (a - b).abs() < 1e-11));
     let first = weights.iter().map(|own| own[0]).collect();

@@ -93,16 +93,17 @@ fn of_first_rows(
 ) -> Result<Forest<NodeMoments>> {
     let MondrianSettings { n_estimators, seed, .. } = forest.settings;
     let n_features = forest.domain.n_features();
-    let (values, targets) = (forest.rows_by_arrival(), forest.targets_by_arrival());
+    let (features, targets) = (forest.features_by_arrival(), forest.targets_by_arrival());
     let weights = forest.weights_by_arrival();
-    let rows = Rows::from_f64_with_missing(&values, n_features)?;
-    let first = first_by_contents(rows, (&targets, weights.as_deref()), RULE_ROWS, seed)?;
-    let row = |&row: &u32| &values[row as usize * n_features..][..n_features];
-    let own: Vec<f64> = first.iter().flat_map(row).copied().collect();
+    let rows = features.rows(n_features)?;
+    let contents = |i: usize| forest.domain.contents(move |feature| rows.at(i, feature));
+    let contents: Vec<f64> = (0..rows.n_rows()).flat_map(contents).collect();
+    let contents = Rows::from_f64_with_missing(&contents, forest.domain.n_coordinates())?;
+    let first = first_by_contents(contents, (&targets, weights.as_deref()), RULE_ROWS, seed)?;
+    let own = features.of_rows(first.iter().copied(), n_features);
     let of_first = |of_row: &[f64]| -> Vec<f64> { first.iter().map(|&row| of_row[row as usize]).collect() };
     let weights = weights.as_deref().map(of_first);
-    let rows = Rows::from_f64_with_missing(&own, n_features)?;
-    let batch = Batch { rows, ids: None, weights: weights.as_deref() };
+    let batch = Batch { rows: own.rows(n_features)?, ids: None, weights: weights.as_deref() };
     let share = Some(0..settings.n_trees_to_choose(n_estimators));
     let trees = MondrianSettings { share, ..forest.settings.clone() };
     Forest::fit(trees, forest.domain.clone(), batch, &of_first(&targets), run)

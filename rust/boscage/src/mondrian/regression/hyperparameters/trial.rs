@@ -106,7 +106,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         // The joint model is judged on all trees.
         let n_trees = if settings.posterior == Posterior::Joint { storage.trees.len() } else { TREES };
         let trees = &storage.trees[..storage.trees.len().min(n_trees)];
-        let n_features = forest.domain.n_features();
+        let n_features = forest.domain.n_coordinates();
         let table = Table::new(&storage.values, n_features);
         let order = common_order(forest, storage);
         let rows = choose(&order, |a, b| {

@@ -99,7 +99,7 @@ impl Limit {
         order: &[RowId],
     ) -> Option<Self> {
         let of = || {
-            let table = Table::new(&storage.values, forest.domain.n_features());
+            let table = Table::new(&storage.values, forest.domain.n_coordinates());
             LimitRows::new(table, order, forest.domain.rates())
         };
         let lifetime = forest.settings.lifetime;

@@ -213,17 +213,17 @@ impl Design {
         let all: Vec<Beyond> = columns.all_beyond().collect();
         let mut has_rows = vec![false; all.len()];
         for &row in order {
-            let x = forest.filled_values(row);
+            let x = forest.filled_view(row);
             for (beyond, has_rows) in all.iter().zip(&mut has_rows) {
-                *has_rows |= beyond.distance(columns.features[beyond.place].z(|d| x[d])) > 0.0;
+                *has_rows |= beyond.distance(columns.features[beyond.place].z(|d| x.at(d))) > 0.0;
             }
         }
         columns.beyond =
             all.into_iter().zip(has_rows).filter(|(_, has)| *has).map(|(beyond, _)| beyond).collect();
         let mut z = Vec::with_capacity(order.len() * columns.len());
         for &row in order {
-            let x = forest.filled_values(row);
-            z.extend(columns.of_row(|d| x[d]));
+            let x = forest.filled_view(row);
+            z.extend(columns.of_row(|d| x.at(d)));
         }
         let rows = forest.row_targets();
         let targets = order.iter().map(|&row| rows.of(row)).collect();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::Label;
+use crate::data::{Label, Rows};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::settings::ClassificationSettings;
 use crate::mondrian::forest::Batch;
