@@ -78,6 +78,8 @@ def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not rows.has_canonical_format:
         rows = rows.copy()  # perhaps the caller's
         rows.sum_duplicates()
+    if not all(part.flags.c_contiguous for part in (rows.data, rows.indices, rows.indptr)):
+        rows = rows.copy()
     checked: Rows = rows
     return checked
 

@@ -166,9 +166,9 @@ def test_weights_may_be_given() -> None:
 
 
 def test_tables_wider_than_memory() -> None:
-    """A dense table of these rows would take 34 GB."""
-    wide = table(4000, 10**4).astype(np.float32)
-    wide.resize((4000, 2**20))
+    """A dense table of these rows would take 17 GB."""
+    wide = table(2000, 10**4).astype(np.float32)
+    wide.resize((2000, 2**20))
     y = np.asarray(wide[:, [1]].toarray()).ravel()
     model = MondrianForestRegressor(2, random_state=0).fit(wide, y)
     assert np.corrcoef(model.predict(wide), y)[0, 1] > 0.9
@@ -189,3 +189,49 @@ def test_infinity_is_refused_by_place(value: float) -> None:
     row, column = 0, thin.indices[0]
     with pytest.raises(ValueError, match=f"row {row}.*{column}"):
         fitted(MondrianForestClassifier, thin, targets(MondrianForestClassifier))
+
+
+def test_a_missing_value_may_come_while_a_sparse_stream_warms_up() -> None:
+    y = targets(MondrianForestRegressor)
+    late = X[150:].copy()
+    late.data[0] = np.nan
+    thin, dense = (
+        MondrianForestRegressor(3, random_state=0)
+        .partial_fit(form(X[:150]), y[:150])
+        .partial_fit(form(late), y[150:])
+        for form in (sparse.csr_array, lambda rows: rows.toarray())
+    )
+    assert thin.substitutes_ is not None
+    assert_equal_models(thin, dense, QUERIES)
+
+
+def test_missing_values_may_come_late() -> None:
+    y = targets(MondrianForestClassifier)
+    thin, dense = (fitted(MondrianForestClassifier, rows, y) for rows in (X, DENSE))
+    queries = QUERIES.copy()
+    queries[::3, 1] = np.nan
+    np.testing.assert_array_equal(thin.predict_proba(queries), dense.predict_proba(queries))
+    thin.partial_fit(queries, np.zeros(len(queries), np.int64))
+    dense.partial_fit(queries, np.zeros(len(queries), np.int64))
+    assert_equal_models(thin, dense, QUERIES)
+
+
+def test_slopes_may_be_chosen() -> None:
+    y = targets(MondrianForestRegressor)
+    model = MondrianForestRegressor(3, trend=[1, D - 1], random_state=0).fit(X, y)
+    slopes = model.trend_slopes_
+    assert slopes is not None
+    assert np.flatnonzero(slopes).tolist() in ([1], [1, D - 1])
+    with pytest.raises(ValueError, match=f"feature {D}"):
+        MondrianForestRegressor(3, trend=[D]).fit(X, y)
+    with pytest.raises(ValueError, match="7"):
+        MondrianForestRegressor(3, trend=[7]).fit(DENSE[:, :5], y)
+
+
+def test_matrices_of_strided_arrays() -> None:
+    strided = sparse.csr_array(
+        (np.repeat(X.data, 2)[::2], np.repeat(X.indices, 2)[::2], X.indptr), X.shape
+    )
+    y = targets(MondrianForestClassifier)
+    once = fitted(MondrianForestClassifier, X, y)
+    assert fitted(MondrianForestClassifier, strided, y).digest() == once.digest()

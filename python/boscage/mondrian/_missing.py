@@ -22,8 +22,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from boscage import _core
+from boscage._input.columns import dense
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
-from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, first_by_contents
+from boscage.mondrian.feature_rates._shared import (
+    LEARNING_ROWS,
+    MOST_FEATURES,
+    first_by_contents,
+)
 
 Substitutes: TypeAlias = list[tuple[float, list[tuple[int, float, float]]]]
 """For each feature a number and the terms of a linear function: another feature, the slope, and the
@@ -34,7 +39,8 @@ MAX_TERMS = 8
 MIN_ROWS = 10
 """With fewer rows that have, or lack, a value, targets do not choose its place."""
 MIN_LINEAR_ROWS = 30
-"""With fewer rows that have a value, it is not a function of the others."""
+"""With fewer rows that have a value, it is not a function of the others; nor in a table of more
+than 1,024 features."""
 LEAST_SHARE = 0.02
 """The least share of a feature's variance that a linear function explains."""
 RIDGE = 0.01
@@ -113,7 +119,7 @@ def learn_substitutes(X: Rows, y: AnyArray, *, seed: int) -> Substitutes:
     the set of rows.
     """
     rows = first_by_contents(X, y, LEARNING_ROWS, seed)
-    return substitutes_of(X[rows].astype(np.float64), y[rows])
+    return substitutes_of(dense(X[rows]).astype(np.float64), y[rows])
 
 
 def substitutes_of(X: FloatArray, y: AnyArray) -> Substitutes:
@@ -185,7 +191,7 @@ class _Table:
         rows = ~self._missing[:, feature]
         n, y = int(rows.sum()), self._centred[rows, feature]
         varies = self._spreads > 0.0
-        if n < MIN_LINEAR_ROWS or not varies[feature]:
+        if n < MIN_LINEAR_ROWS or not varies[feature] or len(varies) > MOST_FEATURES:
             return none
         others = self._centred[rows] / np.where(varies, self._spreads, 1.0)
         relation = np.abs(others.T @ y)

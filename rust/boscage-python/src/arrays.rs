@@ -97,7 +97,8 @@ fn indices(object: Borrowed<'_, '_, PyAny>, name: &str) -> PyResult<Vec<i64>> {
 fn sparse<'py>(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Matrix<'py>> {
     let (starts, features) = (indices(object, "indptr")?, indices(object, "indices")?);
     let values: PyReadonlyArray1<'_, f64> = object.getattr("data")?.extract()?;
-    let (_, n_features): (usize, usize) = object.getattr("shape")?.extract()?;
+    let (n_rows, n_features): (usize, usize) = object.getattr("shape")?.extract()?;
+    let format: String = object.getattr("format")?.extract()?;
     let values = slice("data", &values)?;
     let row = |ends: &[i64]| {
         let own = usize::try_from(ends[0]).ok()?..usize::try_from(ends[1]).ok()?;
@@ -105,7 +106,9 @@ fn sparse<'py>(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Matrix<'py>> {
         let features: Option<Vec<u32>> = features.collect();
         SparseRow::new(features?.into_iter().zip(values.get(own)?.iter().copied()).collect()).ok()
     };
-    let rows: Option<Vec<SparseRow>> = starts.windows(2).map(row).collect();
+    let is_whole = format == "csr" && starts.len() == n_rows + 1;
+    let rows: Option<Vec<SparseRow>> = starts.windows(2).map(row).take_while(|_| is_whole).collect();
+    let rows = rows.filter(|rows| rows.len() == n_rows);
     let rows = rows
         .ok_or_else(|| PyValueError::new_err("X must be a matrix in compressed rows with sorted indices"))?;
     Ok(Matrix::Sparse(rows, n_features))

@@ -23,7 +23,7 @@ from boscage.mondrian._categories import (
     to_core,
 )
 from boscage.mondrian._forest.explain import ForestExplanations
-from boscage.mondrian._forest.growth import NewRows
+from boscage.mondrian._forest.growth import NewRows, rows_of
 from boscage.mondrian._forest.merge import MergingForest
 from boscage.mondrian._forest.uncertainty import ScoringForest
 from boscage.mondrian._forest.warm_up import same_value
@@ -377,7 +377,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         if model.substitutes is None and has_missing(rows):
             # No row of the forest lacks a value. It stays as it is.
             targets = self._with_stored(model, ())
-            substitutes = learn_substitutes(model.rows(), targets, seed=model.seed)
+            substitutes = learn_substitutes(rows_of(model), targets, seed=model.seed)
             rows = fill(rows, substitutes, model.low, model.high)
         self._flush(model)
         return model, rows, n_threads

@@ -156,12 +156,12 @@ class GrowingForest(Estimator):
         return not categorical and bool(np.isfinite(X.tocsr().data).all())
 
     def _leaves_features_out(self, n_features: int) -> bool:
-        """Whether most features of a wide table are not going to have rates."""
+        """Whether some features of a wide table are not going to have rates."""
         if not MOST_FEATURES < n_features <= _MOST_SPARSE_FEATURES:
             return False
-        if self.feature_weights is None or self._learns_rates():
-            return self.feature_weights is not None
-        return 2 * np.count_nonzero(self.feature_weights) < n_features
+        if self._learns_rates():
+            return True
+        return self.feature_weights is not None and not np.all(self.feature_weights)
 
     # -- growing ----------------------------------------------------------------------------------
 
@@ -316,9 +316,9 @@ class GrowingForest(Estimator):
 
 
 def rows_of(model: Any) -> Rows:
-    """The rows of a compiled model in order of arrival, sparse if they came so."""
+    """The rows of a compiled model in order of arrival; sparse if they came so and are complete."""
     stored = model.sparse_rows()
-    if stored is None:
+    if stored is None or np.isnan(stored[0]).any():
         rows: Rows = model.rows()
         return rows
     sparse: Any = csr_array(stored, shape=(model.n_rows, model.n_features))

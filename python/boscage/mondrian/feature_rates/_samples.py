@@ -175,8 +175,14 @@ def equal_runs(*columns: AnyArray) -> tuple[IntArray, IntArray]:
 
 def _keys(X: Rows, order: int, features: IntArray | None) -> Ids:
     """The keys of rows in the order of a seed."""
-    some: Any = X if features is None else np.ascontiguousarray(X[:, features])
-    return _core.keys_of_contents(some, order)
+    if features is None:
+        return _core.keys_of_contents(X, order)
+    some: Any = np.ascontiguousarray(X[:, features])
+    keys = _core.keys_of_contents(some, order)
+    missing = np.isnan(some).any(axis=1)
+    if missing.any():  # what stands for the value may depend on any feature
+        keys[missing] = _core.keys_of_contents(X[missing], order)
+    return keys
 
 
 def _counted(keys: Ids, n_rows: NDArray[np.uint64] | None) -> tuple[Ids, NDArray[np.uint64]]:

@@ -51,6 +51,8 @@ class SomeFeatures:
             n_threads=n_threads,
         )
         with_slopes = settings.get("trend_features") or []
+        if with_slopes and max(with_slopes) >= n_features:
+            raise ValueError(f"trend has feature {max(with_slopes)}, but X has {n_features}")
         return cls(np.union1d(found, with_slopes).astype(np.int64), n_features)
 
     @property
@@ -64,22 +66,21 @@ class SomeFeatures:
 
     def of_sample(self, sample: Sample) -> Sample:
         """The rows that teach rates, with these features alone."""
-        if self.are_all:
-            return sample
         some = sample.first(LEARNING_ROWS)
-        return replace(some, X=np.ascontiguousarray(dense(some.X[:, self.numbers])))
+        X = some.X if self.are_all else some.X[:, self.numbers]
+        return replace(some, X=np.ascontiguousarray(dense(X)))
 
     def of_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Settings of forests of these features alone."""
         chosen = settings.get("trend_features")
-        if chosen is None:
+        if chosen is None or self.are_all:
             return settings
         return settings | {"trend_features": np.searchsorted(self.numbers, chosen).tolist()}
 
     def in_all_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Settings of the forest, given those of forests of these features alone."""
         chosen = settings.get("trend_features")
-        if chosen is None:
+        if chosen is None or self.are_all:
             return settings
         return settings | {"trend_features": self.numbers[chosen].tolist()}
 

@@ -75,10 +75,10 @@ impl<'a> BestSplitGrower<'a> {
         let mut stack = vec![(0, rows.len(), ConstantFeatures::none(self.axes.len()))];
         while let Some((start, end, mut constant)) = stack.pop() {
             let node = &rows[start..end];
-            let all = self.sums(node);
             if node.len() < MIN_SAMPLES_SPLIT {
                 continue;
             }
+            let all = self.sums(node);
             let mut best: Option<BestSplit> = None;
             for tried in 0..self.n_tries {
                 draw_next(&mut features, tried, &mut stream);

@@ -100,7 +100,7 @@ impl<P: Statistics> Forest<P> {
         // Where every feature has a coordinate, the table of these is as large as dense rows.
         let are_sparse = batch.rows.is_sparse() && !forest.domain.has_every_coordinate();
         let none = if are_sparse { RowFeatures::SPARSE } else { RowFeatures::DENSE };
-        forest.features = forest.domain.has_coordinates().then_some(none);
+        forest.features = forest.domain.coordinates_differ().then_some(none);
         forest.insert(batch, || targets.to_vec())?;
         Ok(forest)
     }

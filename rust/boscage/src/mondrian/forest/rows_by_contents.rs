@@ -29,7 +29,21 @@ pub fn first_by_contents(
 ) -> Result<Vec<u32>> {
     check_n_targets(rows.n_rows(), targets.len())?;
     weights.map_or(Ok(()), |weights| check_row_weights(weights, rows.n_rows()))?;
-    let mut by_key: Vec<(u64, RowId)> = keys_of_contents(rows, seed).into_iter().zip(0..).collect();
+    first_of_contents(keys_of_contents(rows, seed), (targets, weights), n)
+}
+
+/// The key of a row's contents.
+pub(crate) fn key_of_contents(values: impl Iterator<Item = f64>, seed: u64) -> u64 {
+    Key::of_contents(seed).of_values(values).to_bits()
+}
+
+/// The same as [`first_by_contents`], given the keys of rows, and as many targets and weights.
+pub(crate) fn first_of_contents(
+    keys: Vec<u64>,
+    (targets, weights): (&[f64], Option<&[f64]>),
+    n: usize,
+) -> Result<Vec<u32>> {
+    let mut by_key: Vec<(u64, RowId)> = keys.into_iter().zip(0..).collect();
     by_key.sort_unstable();
     let copies = || by_key.chunk_by(|(a, _), (b, _)| a == b);
     let keys: Vec<u64> = copies().map(|copies| copies[0].0).collect();
@@ -55,17 +69,7 @@ pub fn first_by_contents(
 /// The keys of rows' features, from which [`first_of_keys`] finds the order of a seed.
 #[must_use]
 pub fn keys_of_contents(rows: Rows<'_>, seed: u64) -> Vec<u64> {
-    /// Rows of more features are told apart by their values other than 0 and the features of these.
-    const WIDE: usize = 1024;
-    let of_seed = Key::of_contents(seed);
-    let key = |row: usize| {
-        if rows.n_features() > WIDE {
-            of_seed.of_values(rows.nonzero(row).flat_map(|(feature, value)| [feature as f64, value]))
-        } else {
-            of_seed.of_values(rows.row(row))
-        }
-    };
-    (0..rows.n_rows()).map(|row| key(row).to_bits()).collect()
+    (0..rows.n_rows()).map(|row| key_of_contents(rows.row(row), seed)).collect()
 }
 
 /// The first `n` places, or all, in the order of rows of which so many have each key: the place's rank in the order, the key,

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
 use crate::mondrian::process::substitute::Substitute;
-use crate::validate::MAX_VALUE;
+use crate::validate::{MAX_VALUE, check_room};
 
 /// The highest level: `K_64` is about `2^64` reference ranges wide.
 pub const MAX_LEVEL: u32 = 64;
@@ -263,12 +263,16 @@ impl Domain {
         self.cut_features.as_ref().map_or(coordinate, |features| features[coordinate] as usize)
     }
 
-    /// What a row is to the process: its values of the features that have coordinates.
+    /// What a row is to the process: its values of the features that have coordinates, or of all features if one of these
+    /// values is missing, since its substitute may depend on any.
     pub(crate) fn contents<'a>(
         &'a self,
         value: impl Fn(usize) -> f64 + 'a,
     ) -> impl Iterator<Item = f64> + 'a {
-        (0..self.n_coordinates()).map(move |c| value(self.feature_of(c)))
+        let n = self.n_coordinates();
+        let is_complete = !(0..n).any(|c| value(self.feature_of(c)).is_nan());
+        let n = if is_complete { n } else { self.n_features() };
+        (0..n).map(move |k| value(if is_complete { self.feature_of(k) } else { k }))
     }
 
     /// Whether every feature has a coordinate.
@@ -277,7 +281,7 @@ impl Domain {
     }
 
     /// Whether rows' coordinates differ from their features.
-    pub(crate) fn has_coordinates(&self) -> bool {
+    pub(crate) fn coordinates_differ(&self) -> bool {
         self.maps.is_some() || !self.has_every_coordinate()
     }
 
@@ -295,16 +299,19 @@ impl Domain {
     /// Complete rows' coordinates, which `buffer` is to hold if they differ from the features.
     ///
     /// # Errors
-    /// None: coordinates of finite rows are finite.
+    /// [`Error::Memory`], if those of sparse rows have no room.
     pub(crate) fn coordinates<'a>(
         &self,
         rows: Rows<'a>,
         buffer: &'a mut CoordinateBuffer,
     ) -> Result<Rows<'a>> {
-        if !self.has_coordinates() {
+        if !self.coordinates_differ() {
             return Ok(rows);
         }
         let n = self.n_coordinates();
+        if rows.is_sparse() {
+            check_room("the table of coordinates", rows.n_rows().saturating_mul(n * size_of::<f64>()))?;
+        }
         let features: Vec<usize> = (0..n).map(|c| self.feature_of(c)).collect();
         let all = (0..rows.n_rows()).flat_map(|i| features.iter().map(move |&d| (d, rows.at(i, d))));
         let Some(maps) = &self.maps else {
@@ -336,7 +343,7 @@ impl Domain {
         ((centre - half).min(low).max(-MAX_VALUE), (centre + half).max(high).min(MAX_VALUE))
     }
 
-    /// The smallest level whose box holds the coordinates of a row, or a feature in which none does.
+    /// The smallest level whose box holds the coordinates of a row, or the feature along which none does.
     pub(crate) fn level_of(&self, x: impl Iterator<Item = f64>) -> std::result::Result<u32, usize> {
         let mut level = 0;
         for (c, value) in x.enumerate() {

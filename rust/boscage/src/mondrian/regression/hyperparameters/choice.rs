@@ -5,9 +5,9 @@
 //! first ones in an order that only their contents determine. The mean and the variance of the targets are those of all rows.
 
 use crate::control::Run;
-use crate::data::{Rows, Scalar};
+use crate::data::Scalar;
 use crate::error::Result;
-use crate::mondrian::forest::rows_by_contents::first_by_contents;
+use crate::mondrian::forest::rows_by_contents::{first_of_contents, key_of_contents};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::storage::{Storage, with_storage};
 use crate::mondrian::forest::{Batch, Forest};
@@ -96,10 +96,9 @@ fn of_first_rows(
     let (features, targets) = (forest.features_by_arrival(), forest.targets_by_arrival());
     let weights = forest.weights_by_arrival();
     let rows = features.rows(n_features)?;
-    let contents = |i: usize| forest.domain.contents(move |feature| rows.at(i, feature));
-    let contents: Vec<f64> = (0..rows.n_rows()).flat_map(contents).collect();
-    let contents = Rows::from_f64_with_missing(&contents, forest.domain.n_coordinates())?;
-    let first = first_by_contents(contents, (&targets, weights.as_deref()), RULE_ROWS, seed)?;
+    let key = |i: usize| key_of_contents(forest.domain.contents(|feature| rows.at(i, feature)), seed);
+    let keys = (0..rows.n_rows()).map(key).collect();
+    let first = first_of_contents(keys, (&targets, weights.as_deref()), RULE_ROWS)?;
     let own = features.of_rows(first.iter().copied(), n_features);
     let of_first = |of_row: &[f64]| -> Vec<f64> { first.iter().map(|&row| of_row[row as usize]).collect() };
     let weights = weights.as_deref().map(of_first);
@@ -198,6 +197,8 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Rows;
+    use crate::mondrian::forest::rows_by_contents::first_by_contents;
     use crate::mondrian::process::domain::Domain;
     use crate::mondrian::regression::regressor::MondrianRegressor;
     use crate::random::keyed::Stream;
