@@ -74,6 +74,22 @@ def test_any_owners_partitions_and_orders_give_the_forest_of_one_machine(
     assert predicted(collected, TEST_ROWS).tobytes() == predicted(one, TEST_ROWS).tobytes()
 
 
+@pytest.mark.parametrize("lacking", [False, True])
+@pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[2]], ids=["classes", "numbers"])
+def test_features_of_weight_0(client, owners, one, lacking):
+    """Rows that are equal to the trees count as copies, unless a substitute tells them apart."""
+    owners(2)
+    one = clone(one).set_params(feature_weights=[1.0, 0.0, 2.0])
+    x, y = data(one)
+    x[:60, [0, 2]] = x[60:120, [0, 2]]
+    if lacking:
+        one.set_params(substitutes=[(0.3, [(1, 2.0, 0.5)]), 0.5, 0.5])
+        x[::3, 0] = np.nan
+    one.fit(x, y)
+    X, Y = (da.from_array(a, chunks=(70, -1)[: a.ndim]) for a in (x, y))
+    check_same(apart(one, client).fit(X, Y), one)
+
+
 @pytest.mark.parametrize("one", [CLASSES[0], NUMBERS[0]], ids=["classes", "numbers"])
 def test_weights_of_rows(client, owners, one):
     owners(3)
