@@ -9,6 +9,11 @@ use crate::gate;
 
 type Vector<'py> = Bound<'py, PyArray1<f64>>;
 
+/// Whether targets are classes or numbers.
+pub(crate) fn target_kind(classification: bool) -> TargetKind {
+    if classification { TargetKind::Classification } else { TargetKind::Regression }
+}
+
 /// Importances of the features for a target, and rates for a Mondrian process.
 #[pyfunction]
 #[pyo3(signature = (X, y, *, classification, n_estimators=50, seed=0, n_threads=1))]
@@ -24,7 +29,7 @@ pub(crate) fn extra_trees_rates<'py>(
 ) -> PyResult<(Vector<'py>, Vector<'py>)> {
     let rows = X.rows()?;
     let y = slice("y", &y)?;
-    let kind = if classification { TargetKind::Classification } else { TargetKind::Regression };
+    let kind = target_kind(classification);
     let found = gate::run(py, n_threads, None, |run| {
         boscage::extra_trees_rates(rows, y, kind, n_estimators, seed, run)
     })?;

@@ -1,6 +1,6 @@
 //! Rates and maps of the features: conversion to and from Python.
 
-use boscage::{Domain, FeatureMap, Rates, TargetKind};
+use boscage::{Domain, FeatureMap, Rates};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use crate::arrays::{Matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
+use crate::mondrian::extra_trees::target_kind;
 
 /// Knots and shares of a feature map, as arrays.
 pub(crate) type MapArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -72,7 +73,7 @@ pub(crate) fn most_important_features<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let rows = X.rows()?;
     let y = slice("y", &y)?;
-    let kind = if classification { TargetKind::Classification } else { TargetKind::Regression };
+    let kind = target_kind(classification);
     let found =
         gate::run(py, n_threads, None, |run| boscage::most_important_features(rows, y, kind, n, seed, run))?;
     Ok(vector(py, found))

@@ -257,7 +257,7 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     writer.u64(forest.row_index.next_id());
     let rows: Vec<u32> = forest.row_index.rows().collect();
     writer.list(&rows, |writer, row| writer.u64(forest.row_index.id(*row)));
-    write_features(writer, &forest.features_by_arrival());
+    write_features(writer, forest, &rows);
     let weights = forest.weights_by_arrival();
     if version >= JOINT_KERNEL {
         writer.u8(u8::from(weights.is_some()));
@@ -267,25 +267,23 @@ fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version:
     }
 }
 
-fn write_features(writer: &mut Writer, features: &RowFeatures) {
-    match features {
-        RowFeatures::Dense(values) => {
-            // The forest may store wider values than it needs, if rows with such values have been removed.
-            let narrow = values.iter().all(|value| f32::exact(value).is_some());
-            writer.u8(if narrow { 4 } else { 8 });
-            for value in values.iter() {
-                if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
-            }
+fn write_features<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, rows: &[u32]) {
+    if let Some(sparse) = forest.sparse_rows() {
+        writer.u8(SPARSE_WIDTH as u8);
+        for row in sparse {
+            writer.list(row.values(), |writer, &(feature, value)| {
+                writer.u32(feature);
+                writer.f64(value);
+            });
         }
-        RowFeatures::Sparse(rows) => {
-            writer.u8(SPARSE_WIDTH as u8);
-            for row in rows {
-                writer.list(row.values(), |writer, &(feature, value)| {
-                    writer.u32(feature);
-                    writer.f64(value);
-                });
-            }
-        }
+        return;
+    }
+    let values = || rows.iter().flat_map(|&row| forest.row_values(row));
+    // The forest may store wider values than it needs, if rows with such values have been removed.
+    let narrow = values().all(|value| f32::exact(value).is_some());
+    writer.u8(if narrow { 4 } else { 8 });
+    for value in values() {
+        if narrow { writer.raw(&(value as f32).to_le_bytes()) } else { writer.f64(value) }
     }
 }
 

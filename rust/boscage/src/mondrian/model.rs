@@ -12,7 +12,6 @@ use crate::control::Run;
 use crate::data::{Rows, SparseRow};
 use crate::error::Result;
 use crate::mondrian::forest::digest::{Hash, RowHashes};
-use crate::mondrian::forest::row_features::RowFeatures;
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
 use crate::mondrian::prediction::novelty;
@@ -255,10 +254,7 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// The rows' features in order of arrival, if they are held as sparse rows.
     #[must_use]
     pub fn sparse_rows(&self) -> Option<Vec<SparseRow>> {
-        match self.forest.features_by_arrival() {
-            RowFeatures::Dense(_) => None,
-            RowFeatures::Sparse(rows) => Some(rows),
-        }
+        Some(self.forest.sparse_rows()?.cloned().collect())
     }
 
     /// The rows' weights in order of arrival; none if all are 1.

@@ -7,12 +7,12 @@
 
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::feature_rates::constant_features::ConstantFeatures;
 use crate::mondrian::feature_rates::uncommon::{Places, Uncommon};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
-use crate::validate::check_n_targets;
+use crate::validate::check_lengths;
 
 /// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +63,7 @@ pub fn extra_trees_rates(
     run: &Run<'_>,
 ) -> Result<ExtraTreesRates> {
     let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
-    if n_rows == 0 {
-        return Err(Error::Empty { n_rows, n_features });
-    }
-    check_n_targets(n_rows, targets.len())?;
+    check_lengths(rows, targets.len())?;
     let mut columns: Vec<Vec<f64>> =
         (0..n_features).map(|d| (0..n_rows).map(|i| rows.at(i, d)).collect()).collect();
     let n_classes = match kind {

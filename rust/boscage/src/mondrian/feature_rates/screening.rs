@@ -10,10 +10,10 @@
 
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mondrian::feature_rates::extra_trees::TargetKind;
 use crate::random::keyed::Stream;
-use crate::validate::check_n_targets;
+use crate::validate::check_lengths;
 
 /// Bins of a feature, at most.
 const BINS: usize = 16;
@@ -44,10 +44,7 @@ pub fn most_important_features(
     run: &Run<'_>,
 ) -> Result<Vec<u32>> {
     let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
-    if n_rows == 0 {
-        return Err(Error::Empty { n_rows, n_features });
-    }
-    check_n_targets(n_rows, targets.len())?;
+    check_lengths(rows, targets.len())?;
     let mut features: Vec<u32> = (0..n_features as u32).collect();
     if n_features > n {
         let columns = columns(rows);

@@ -27,7 +27,7 @@ pub(crate) mod update;
 use std::sync::OnceLock;
 
 use crate::control::Run;
-use crate::data::{RowId, RowTargets, Rows};
+use crate::data::{RowId, RowTargets, Rows, SparseRow};
 use crate::error::{Error, Result};
 use crate::mondrian::forest::lazy::Lazy;
 use crate::mondrian::forest::row_features::{RowFeatures, RowView};
@@ -225,6 +225,14 @@ impl<P: Statistics> Forest<P> {
     /// Rows' features in order of arrival.
     pub(crate) fn features_by_arrival(&self) -> RowFeatures {
         self.features_of(self.row_index.rows())
+    }
+
+    /// Rows' features in order of arrival, if they are held as sparse rows.
+    pub(crate) fn sparse_rows(&self) -> Option<impl Iterator<Item = &SparseRow>> {
+        match &self.features {
+            Some(RowFeatures::Sparse(table)) => Some(self.row_index.rows().map(|row| &table[row as usize])),
+            _ => None,
+        }
     }
 
     /// The features of some rows.
