@@ -68,7 +68,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
 
 
 def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
-    """Sparse rows, all finite, in compressed rows with sorted indices.
+    """Sparse rows, finite or NaN where values are missing, in compressed rows with sorted indices.
 
     Sets or compares ``n_features_in_`` as scikit-learn does.
     """
@@ -80,8 +80,21 @@ def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
         rows.sum_duplicates()
     if not all(part.flags.c_contiguous for part in (rows.data, rows.indices, rows.indptr)):
         rows = rows.copy()
+    if np.isinf(rows.data).any():
+        at = int(np.isinf(rows.data).argmax())
+        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        raise ValueError(
+            f"Input X contains {rows.data[at]}inity in row {row}, column {rows.indices[at]}; "
+            "expected finite numbers, or NaN for missing values"
+        )
     checked: Rows = rows
     return checked
+
+
+def stored_values(X: Any) -> AnyArray:
+    """The values that a sparse matrix stores."""
+    values: AnyArray = X.data if X.format in ("csr", "csc", "coo", "bsr") else X.tocsr().data
+    return values
 
 
 def _is_checked(estimator: Any, X: Any) -> bool:

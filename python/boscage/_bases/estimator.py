@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -104,7 +105,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
         """Whether the compiled model takes ``X`` as a sparse matrix; else it is made dense."""
-        return False
+        if not issparse(X) or X.ndim != 2 or X.dtype.kind not in "biuf":
+            return False
+        return not (self._categorical(X) if reset else self._known_categories())
 
     def _categorical(self, X: Any) -> list[int]:
         """The features of a new fit that are categories."""

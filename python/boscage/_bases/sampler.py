@@ -13,6 +13,7 @@ from boscage._bases.chains import Chains
 from boscage._bases.progress import progress_bar
 from boscage._bases.settings import Settings
 from boscage._input import codes
+from boscage._input.columns import dense
 from boscage._input.row_weights import check_sample_weight
 from boscage._types import AnyArray, Label, Rows
 
@@ -133,9 +134,11 @@ class PosteriorSampler(Chains):
             # A fit that continues must be of the same features.
             is_new = more.get("start") is None
             rows, columns = self._read(X, reset=is_new)
-            target = self._check_target(y, len(rows))
+            target = self._check_target(y, rows.shape[0])
             if "sample_weight" in more:
-                kept, more["weights"] = self._check_weights(more.pop("sample_weight"), len(rows))
+                kept, more["weights"] = self._check_weights(
+                    more.pop("sample_weight"), rows.shape[0]
+                )
                 if kept is not None:
                     rows, target = rows[kept], target[kept]
                     columns = {feature: each.of(kept) for feature, each in columns.items()}
@@ -159,7 +162,7 @@ class PosteriorSampler(Chains):
 
     def _shown(self, rows: Rows) -> AnyArray:
         """Checked rows with the names of categories; None where one is missing or unknown."""
-        return codes.named(rows, self._labels)
+        return codes.named(np.asarray(dense(rows)), self._labels)
 
     @property
     def categories_(self) -> list[list[Label] | None] | None:

@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse, vstack
 from sklearn.exceptions import ConvergenceWarning
 
 from boscage import _core, _validation
 from boscage._bases.arviz_data import Groups
 from boscage._bases.sampler import PosteriorSampler
 from boscage._bases.settings import Settings
+from boscage._input.columns import dense
 from boscage._types import AnyArray, FloatArray, IntArray, Label, Rows
 from boscage.bart._explain import BartExplanations
 from boscage.bart.kernels import Kernels, as_kernels
@@ -289,16 +291,15 @@ class Bart(BartExplanations, PosteriorSampler):
             or has an unknown category, or it is None and `X` has no value of the feature.
         """
         self._require_model()
-        rows = np.array(self._check_rows(X), dtype=np.float64)
+        rows = self._check_rows(X)
         column = self._column(feature)
         if column in self._labels:
             shown, values = _categories_and_codes(self._labels[column], grid, feature)
         else:
-            shown = values = _grid_of_numbers(rows[:, column], grid, n_points, feature)
-        many = np.repeat(rows[np.newaxis], values.size, axis=0)
-        many[:, :, column] = values[:, np.newaxis]
-        draws = self._predict_checked(many.reshape(-1, rows.shape[1]))
-        return shown, draws.reshape(len(draws), values.size, len(rows), *draws.shape[2:])
+            own = np.asarray(dense(rows[:, [column]])).ravel()
+            shown = values = _grid_of_numbers(own, grid, n_points, feature)
+        draws = self._predict_checked(_at_each_value(rows, column, values))
+        return shown, draws.reshape(len(draws), values.size, rows.shape[0], *draws.shape[2:])
 
     @abstractmethod
     def _predict_checked(self, rows: Rows) -> FloatArray:
@@ -345,6 +346,20 @@ class Bart(BartExplanations, PosteriorSampler):
             return saved
         own = {name: saved[name] for name in ("n_particles", "proposal") if name in saved}
         return saved | {"kernels": Kernels(saved.get("sampler", "auto"), **own)}
+
+
+def _at_each_value(rows: Any, column: int, values: FloatArray) -> Rows:
+    """All rows with one value of a feature, then all with the next."""
+    many: Rows
+    if issparse(rows):
+        with_values = [rows.tolil() for _ in values]
+        for some, value in zip(with_values, values, strict=True):
+            some[:, [column]] = value
+        many = vstack(with_values, format="csr")
+    else:
+        many = np.tile(rows.astype(np.float64), (values.size, 1))
+        many[:, column] = np.repeat(values, len(rows))
+    return many
 
 
 def _grid_of_numbers(

@@ -73,7 +73,7 @@ class BartExplanations:
         classes = getattr(self, "classes_", None)
         return Contributions(
             values,
-            np.repeat(base[np.newaxis], len(rows), axis=0),
+            np.repeat(base[np.newaxis], rows.shape[0], axis=0),
             self._shown(rows),
             None if names is None else [str(name) for name in names],
             None if values.ndim == 2 or classes is None else [str(name) for name in classes],
@@ -121,7 +121,7 @@ class BartExplanations:
         n_sums = model.centres.size
         per_row = model.n_draws * rows.shape[1] * n_sums
         step = max(1, _MAX_NUMBERS // per_row)
-        for start in range(0, len(rows), step):
+        for start in range(0, rows.shape[0], step):
             some = rows[start : start + step]
             draws = model.shapley_draws(some, known, n_threads=n_threads)
             base = np.mean([base for base, _ in draws], axis=0)

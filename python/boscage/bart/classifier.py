@@ -231,7 +231,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         proba = np.asarray(model.predict_proba(rows, n_threads=n_threads))
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - proba, proba])
-        return proba.reshape(len(rows), -1)
+        return proba.reshape(rows.shape[0], -1)
 
     def predict_draws(self, X: Any) -> FloatArray:
         """Predict the probability of the second class in every draw, or of each of several classes.
@@ -263,7 +263,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         draws = np.asarray(self._model.predict_draws(rows, n_threads=self._n_threads()))
         if len(self.classes_) == 2:
             return draws
-        return draws.reshape(len(draws), len(rows), -1)
+        return draws.reshape(len(draws), rows.shape[0], -1)
 
     def _predictive(
         self, drawn: dict[str, FloatArray], y: Any, rng: np.random.Generator

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -174,7 +175,7 @@ def compare_features(
         If the sampler is not SMC, `X` lacks a column, there is no set, or a fit refuses its input.
     """
     _check_sampler(model)
-    X = as_table(X)
+    X = X.tocsr() if issparse(X) else as_table(X)
     X = X if hasattr(X, "shape") else as_matrix(X)
     categorical = set(categorical_features(model.categorical_features, X))
     # Look up all columns before the first fit, which may take long.
@@ -184,9 +185,13 @@ def compare_features(
         own = [place for place, column in enumerate(columns) if column in categorical]
         one.set_params(categorical_features=own)
         # Without categories, columns of any type are numbers.
-        part = select(X, columns) if own else np.asarray(X)[:, columns]
+        part = select(X, columns) if own else _matrix(X)[:, columns]
         found.append(_fitted(one, part, y, sample_weight))
     return _ranked(list(subsets), found)
+
+
+def _matrix(X: Any) -> Any:
+    return X if issparse(X) else np.asarray(X)
 
 
 def _check_sampler(model: BayesianTree) -> None:

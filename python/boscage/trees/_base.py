@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from boscage._types import AnyArray, FloatArray, IntArray, Label
 from boscage.trees._names import Names
@@ -57,7 +57,7 @@ class ArrayTree:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, with features in the order of the training data; of categories the codes, which
             are positions in the estimator's ``categories_``.
 
@@ -72,7 +72,7 @@ class ArrayTree:
             If `X` holds NaN, and the tree does not say to which side missing values go. A Mondrian
             forest's ``substitutes_`` say what stands for them.
         """
-        rows = np.asarray(X)
+        rows, column = self._used_columns(X)
         sides = self.missing_go_to_left
         has_missing = rows.dtype.kind == "f" and bool(np.isnan(rows).any())
         if has_missing and sides is None:
@@ -81,7 +81,7 @@ class ArrayTree:
         going = np.flatnonzero(~self.is_leaf[at])
         while going.size:
             node = at[going]
-            values = rows[going, self.feature[node]]
+            values = rows[going, column[node]]
             left = values <= self.threshold[node]
             if self.right_categories is not None:
                 left |= self._is_left_category(node, values)
@@ -90,6 +90,13 @@ class ArrayTree:
             at[going] = np.where(left, self.children_left[node], self.children_right[node])
             going = going[~self.is_leaf[at[going]]]
         return at
+
+    def _used_columns(self, X: Any) -> tuple[AnyArray, NDArray[np.signedinteger]]:
+        """Rows, without unused features if they are sparse, and the column of each node."""
+        if not issparse(X):
+            return np.asarray(X), self.feature
+        used, column = np.unique(np.maximum(self.feature, 0), return_inverse=True)
+        return X.tocsr()[:, used].toarray(), column
 
     def condition(self, node: int, *, name: str, shown: str, signs: tuple[str, str]) -> str:
         """Describe which rows come to a node from its parent.
@@ -163,7 +170,7 @@ class ArrayTree:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows, with features in the order of the training data; of categories the codes, which
             are positions in the estimator's ``categories_``.
 

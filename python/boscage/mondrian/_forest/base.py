@@ -122,11 +122,6 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         if model.predictive != self.predictive:
             model.set_predictive(self.predictive)
 
-    def _export(self, model: Any) -> list[dict[str, Any]]:
-        """The trees of the model as dictionaries of arrays."""
-        trees: list[dict[str, Any]] = model.trees()
-        return trees
-
     # -- learning ---------------------------------------------------------------------------------
 
     def fit(
@@ -398,11 +393,15 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     @property
     def trees_(self) -> list[MondrianTree]:
         """All trees as arrays; see `MondrianTree`. They are built anew at each access."""
-        model = self._flushed()
+        return self._trees(with_boxes=True)
+
+    def _trees(self, *, with_boxes: bool) -> list[MondrianTree]:
+        """All trees as arrays; without boxes these have no columns."""
+        model, n_threads = self._flushed(), self._n_threads()
         features, classes = self._names(), getattr(self, "classes_", None)
         return [
             MondrianTree(**arrays, feature_names=features, class_names=classes)
-            for arrays in self._export(model)
+            for arrays in model.trees(with_boxes=with_boxes, n_threads=n_threads)
         ]
 
     @property

@@ -12,7 +12,7 @@ from boscage import _validation
 from boscage._input.columns import Column, dense
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
-from boscage.mondrian._missing import fill
+from boscage.mondrian._missing import fill, has_missing
 from boscage.trees import MondrianTree
 from boscage.trees._together import decision_paths, same_leaf
 
@@ -25,9 +25,7 @@ class ForestExplanations:
 
     if TYPE_CHECKING:  # methods of the forest that this is a part of
 
-        @property
-        def trees_(self) -> list[MondrianTree]: ...
-
+        def _trees(self, *, with_boxes: bool) -> list[MondrianTree]: ...
         def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]: ...
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...
@@ -142,7 +140,7 @@ class ForestExplanations:
             If `X` is refused; see `predict`.
         """
         rows = self._complete(X)
-        return np.stack([tree.apply(rows) for tree in self.trees_], axis=1)
+        return np.stack([tree.apply(rows) for tree in self._trees(with_boxes=False)], axis=1)
 
     def decision_path(self, X: Any) -> tuple[csr_matrix, IntArray]:
         """Return the nodes that each row passes in each tree.
@@ -166,7 +164,7 @@ class ForestExplanations:
         ValueError
             If `X` is refused; see `predict`.
         """
-        return decision_paths(self.trees_, self._complete(X))
+        return decision_paths(self._trees(with_boxes=False), self._complete(X))
 
     def kernel(self, X: Any, Y: Any = None, *, lifetime: float | None = None) -> FloatArray:
         """Compute the forest's kernel: how often two rows are in the same cell.
@@ -200,7 +198,7 @@ class ForestExplanations:
         """
         if lifetime is not None:
             lifetime = _validation.check_positive("lifetime", lifetime, finite=False)
-        trees = self.trees_
+        trees = self._trees(with_boxes=False)
         both = [self._complete(rows) for rows in ([X] if Y is None else [X, Y])]
         cells = [
             np.stack([tree.cell(tree.apply(rows), lifetime) for tree in trees], axis=1)
@@ -222,7 +220,6 @@ class ForestExplanations:
     def _complete(self, X: Any) -> Rows:
         """Checked rows in which substitutes stand for missing values."""
         model, rows, _ = self._query(X)
-        complete: Rows = dense(rows)
-        if model.substitutes is None:
-            return complete
-        return fill(complete, model.substitutes, model.low, model.high)
+        if model.substitutes is None or not has_missing(rows):
+            return rows
+        return fill(rows, model.substitutes, model.low, model.high)

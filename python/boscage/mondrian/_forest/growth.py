@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from boscage import _validation
 from boscage._bases.estimator import Estimator
@@ -148,12 +148,11 @@ class GrowingForest(Estimator):
         return put(rows, columns, self._tables)
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
-        if not issparse(X) or X.ndim != 2 or X.dtype.kind not in "biuf":
+        if not super()._keeps_sparse(X, reset=reset):
             return False
         if reset and not self._leaves_features_out(X.shape[1]):
             return False  # all rows have coordinates along all features: a dense table
-        categorical = self._categorical(X) if reset else self._known_categories()
-        return not categorical and bool(np.isfinite(X.tocsr().data).all())
+        return not np.isnan(_validation.stored_values(X)).any()
 
     def _leaves_features_out(self, n_features: int) -> bool:
         """Whether some features of a wide table are not going to have rates."""

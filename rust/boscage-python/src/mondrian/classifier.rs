@@ -323,12 +323,18 @@ impl MondrianClassifier {
         vector(py, proba).reshape(shape)
     }
 
-    fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (*, with_boxes, n_threads=1))]
+    fn trees<'py>(
+        &self,
+        py: Python<'py>,
+        with_boxes: bool,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
-        let exported = py.detach(|| model.trees());
+        let exported = gate::run(py, n_threads, None, |_| model.trees(with_boxes))?;
         let n_classes = model.classes().len();
         let is_weighted = model.row_weights().is_some();
-        trees::dictionaries(py, exported, model.domain().n_features(), |dict, values, n| {
+        trees::dictionaries(py, exported, |dict, values, n| {
             if is_weighted {
                 return dict.set_item("counts", matrix(py, values, n, n_classes)?);
             }

@@ -11,7 +11,7 @@ use crate::bart::state::tree::{Node, TreeState};
 use crate::bart::state::varying::parts_present;
 use crate::control::{Run, map};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
 use crate::error::{Error, Result};
 use crate::random::keyed::Stream;
@@ -102,11 +102,22 @@ pub(crate) fn fingerprint(
     rows: Rows<'_>,
     observed: impl Iterator<Item = u64>,
 ) -> [u8; 32] {
-    let mut hash = Sha256::new();
+    /// Of tables with more features the values are hashed that are not 0, each with its row and feature.
+    const WIDE: usize = 1 << 10;
+    let (mut hash, n_features) = (Sha256::new(), rows.n_features());
     settings.hashed().iter().for_each(|bits| hash.update(bits.to_le_bytes()));
+    if n_features > WIDE {
+        hash.update((n_features as u64).to_le_bytes());
+    }
     for row in 0..rows.n_rows() {
-        for d in 0..rows.n_features() {
-            hash.update(rows.at(row, d).to_le_bytes());
+        if n_features > WIDE {
+            for (feature, value) in rows.nonzero(row) {
+                [row as u64, feature as u64, value.to_bits()]
+                    .iter()
+                    .for_each(|bits| hash.update(bits.to_le_bytes()));
+            }
+        } else {
+            rows.row(row).for_each(|value| hash.update(value.to_le_bytes()));
         }
     }
     observed.for_each(|bits| hash.update(bits.to_le_bytes()));

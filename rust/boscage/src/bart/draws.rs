@@ -2,7 +2,7 @@
 
 use crate::bart::state::tree::{NodeKind, TreeState};
 use crate::control::{Run, map};
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::data::splits::SideRule;
 use crate::data::{Rows, value_goes_right};
 use crate::error::Result;
@@ -147,6 +147,20 @@ impl Draws {
         }
     }
 
+    /// The features along which trees split.
+    fn used_features(&self, n_features: usize) -> UsedFeatures {
+        let mut places = vec![None; n_features];
+        for node in self.nodes.iter().filter(|node| !node.is_leaf()) {
+            places[node.feature() as usize] = Some(0);
+        }
+        let mut n_used = 0;
+        for place in places.iter_mut().flatten() {
+            *place = n_used;
+            n_used += 1;
+        }
+        UsedFeatures { places, n_used }
+    }
+
     /// The results of `f` for all blocks of rows, in order. The arguments of `f` are a function that adds the
     /// trees of a draw to the sums of the block's rows, and the number of these rows.
     pub(crate) fn over_rows<R: Send>(
@@ -157,9 +171,10 @@ impl Draws {
         f: impl Fn(&mut dyn FnMut(usize, &mut [f64]), usize) -> R + Sync,
     ) -> Result<Vec<R>> {
         run.control.expect(rows.n_rows() as u64);
+        let features = self.used_features(rows.n_features());
         let blocks = map(run.n_threads, rows.n_rows().div_ceil(ColumnBlock::ROWS), |i| {
             run.control.check()?;
-            let block = ColumnBlock::new(rows, i * ColumnBlock::ROWS);
+            let block = ColumnBlock::new(rows, i * ColumnBlock::ROWS, &features);
             let mut columns = Columns::default();
             let out = f(&mut |draw, sums| self.add(draw, n_trees, &block, sums, &mut columns), block.n_rows);
             run.control.advance(block.n_rows as u64);
@@ -282,26 +297,40 @@ fn either(first: bool, a: f64, b: f64) -> f64 {
     f64::from_bits(a.to_bits() & mask | b.to_bits() & !mask)
 }
 
-/// A block of rows, stored by column.
-struct ColumnBlock {
+/// The features along which some trees split.
+struct UsedFeatures {
+    /// By feature, its place among them.
+    places: Vec<Option<usize>>,
+    n_used: usize,
+}
+
+/// A block of rows, stored by column, without the features that no tree needs.
+struct ColumnBlock<'f> {
     n_rows: usize,
+    features: &'f UsedFeatures,
     values: Vec<f64>,
 }
 
-impl ColumnBlock {
+impl<'f> ColumnBlock<'f> {
     /// Rows in a block; few enough that all its columns stay in the cache.
     const ROWS: usize = 256;
 
-    fn new(rows: Rows<'_>, start: usize) -> Self {
+    fn new(rows: Rows<'_>, start: usize, features: &'f UsedFeatures) -> Self {
         let n_rows = Self::ROWS.min(rows.n_rows() - start);
-        let columns =
-            (0..rows.n_features()).flat_map(|d| (start..start + n_rows).map(move |i| rows.at(i, d)));
-        Self { n_rows, values: columns.collect() }
+        let mut values = vec![0.0; features.n_used * n_rows];
+        for row in 0..n_rows {
+            for (feature, value) in rows.nonzero(start + row) {
+                if let Some(place) = features.places[feature] {
+                    values[place * n_rows + row] = value;
+                }
+            }
+        }
+        Self { n_rows, features, values }
     }
 
     fn column(&self, feature: u32) -> &[f64] {
-        let start = feature as usize * self.n_rows;
-        &self.values[start..start + self.n_rows]
+        let place = self.features.places[feature as usize].expect("a tree splits along the feature");
+        &self.values[place * self.n_rows..(place + 1) * self.n_rows]
     }
 }
 
@@ -344,10 +373,12 @@ mod tests {
             (false, _) => stream.unit(),
         };
         let x: Vec<f64> = (0..4 * 100).map(&mut value_at).collect();
-        let block = ColumnBlock::new(Rows::from_f64_with_missing(&x, 4).unwrap(), 0);
+        let rows = Rows::from_f64_with_missing(&x, 4).unwrap();
         let mut columns = Columns::default();
         for n_cuts in (0..16).chain([4; 20]) {
             let tree = random_tree(n_cuts, &mut stream);
+            let features = Draws { nodes: tree.clone(), starts: vec![0] }.used_features(4);
+            let block = ColumnBlock::new(rows, 0, &features);
             let mut sums = vec![1.0; 100];
             columns.add(&tree, &block, &mut sums);
             for (row, sum) in sums.iter().enumerate() {

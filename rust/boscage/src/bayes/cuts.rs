@@ -1,11 +1,9 @@
 //! The cuts of a node: the features that vary among its rows, and the weight of each gap between neighbouring
 //! values of a feature, computed in one pass over the sorted rows (section 3.3.1).
 
-use std::ops::Range;
-
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
-use crate::data::sorted_column::Span;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::column::Span;
+use crate::data::sorted::columns::SortedColumns;
 
 /// Gaps whose log weight is this far below the largest are left out: they would not change the sum in double
 /// precision, and are never drawn.
@@ -38,15 +36,14 @@ pub(crate) struct Extent {
     pub(crate) span: Span,
 }
 
-/// The extents of those of the given features that vary among the rows.
+/// The extents of those of the given features that vary among the rows, which ascend.
 pub(crate) fn extents(
     table: &SortedColumns,
     rows: &[u32],
     features: impl Iterator<Item = u32>,
 ) -> Vec<Extent> {
     let extent = |feature| {
-        let column = table.column(feature);
-        let span = column.span(rows.iter().map(|&row| column.rank(row)));
+        let span = table.column(feature).span_of_rows(rows);
         span.varies().then_some(Extent { feature, span })
     };
     features.filter_map(extent).collect()
@@ -129,10 +126,18 @@ impl Gaps {
     }
 }
 
-/// The marked rows of a part of a column's order, each with its position.
-fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) {
+fn pack(rank: u32, row: u32) -> u64 {
+    u64::from(rank) << 32 | u64::from(row)
+}
+
+fn unpack(pair: u64) -> (u32, u32) {
+    ((pair >> 32) as u32, pair as u32)
+}
+
+/// The marked rows of a part of a column's order that begins at `start`, each with its position.
+fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], start: usize) {
     let mut n = 0;
-    for (place, &row) in places.clone().zip(&order[places]) {
+    for (place, &row) in (start..).zip(order) {
         // Every row is written, and the marked ones are kept: this avoids an unpredictable branch.
         let Some(to) = picked.get_mut(n) else { break };
         *to = (place as u64) << 32 | u64::from(row);
@@ -141,6 +146,9 @@ fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], places: Range<usize>) 
 }
 
 /// Sorts a node's rows along one feature after the other.
+///
+/// Of a feature for which few rows of the table do not have its most frequent value, only these are sorted. The others
+/// have one place together, that of a row whose number does not matter.
 #[derive(Debug)]
 pub(crate) struct Sorter<'a> {
     table: &'a SortedColumns,
@@ -149,6 +157,8 @@ pub(crate) struct Sorter<'a> {
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
+    /// The place of the rows that are not sorted, if there are any.
+    common: Option<usize>,
     /// By position in sorted order, the log likelihood of a cut before that row.
     likelihoods: Vec<f64>,
 }
@@ -167,18 +177,53 @@ impl<'a> Sorter<'a> {
             }
             bits
         });
-        Self { table, rows, members, sorted: vec![0; rows.len()], likelihoods: Vec::new() }
+        Self { table, rows, members, sorted: Vec::new(), common: None, likelihoods: Vec::new() }
     }
 
     /// Pairs of rank and row, ascending.
     fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
+        match self.table.column(extent.feature).few_uncommon() {
+            None => self.sort_all(extent),
+            Some(uncommon) => self.sort_uncommon(extent.feature, uncommon),
+        }
+        self.sorted.iter().map(|&pair| unpack(pair))
+    }
+
+    /// Sorts the rows that do not have a feature's most frequent value.
+    fn sort_uncommon(&mut self, feature: u32, uncommon: [&[u32]; 2]) {
+        let column = self.table.column(feature);
+        self.sorted.clear();
+        if uncommon.iter().map(|part| part.len()).sum::<usize>() > self.rows.len() * Self::SPARSE {
+            let ranked = self.rows.iter().map(|&row| pack(column.rank(row), row));
+            self.sorted.extend(ranked.filter(|&pair| unpack(pair).0 != column.commonest_rank()));
+            self.sorted.sort_unstable();
+        } else {
+            let is_own = |row: u32| match &self.members {
+                Some(bits) => bits[row as usize / 64] >> (row % 64) & 1 == 1,
+                None => self.rows.binary_search(&row).is_ok(),
+            };
+            let own = uncommon.into_iter().flatten().filter(|row| is_own(**row));
+            self.sorted.extend(own.map(|&row| pack(column.rank(row), row)));
+        }
+        let common = pack(column.commonest_rank(), 0);
+        let place = self.sorted.partition_point(|&pair| pair < common);
+        self.common = (self.sorted.len() < self.rows.len()).then_some(place);
+        if self.common.is_some() {
+            self.sorted.insert(place, common);
+        }
+    }
+
+    /// Sorts all rows.
+    fn sort_all(&mut self, extent: Extent) {
         let column = self.table.column(extent.feature);
-        let pack = |rank: u32, row: u32| u64::from(rank) << 32 | u64::from(row);
+        self.common = None;
+        self.sorted.resize(self.rows.len(), 0);
         let (low, high) = column.ranks_of(extent.span);
         let marked = self.members.as_ref().map(|bits| (bits, column.places(low, high)));
         match marked {
             Some((bits, places)) if places.len() <= self.rows.len() * Self::SPARSE => {
-                pick(&mut self.sorted, bits, column.order(), places);
+                let rows = column.rows_at(places.clone());
+                pick(&mut self.sorted, bits, &rows, places.start);
                 if column.has_ties() {
                     self.sorted.iter_mut().for_each(|at| *at = pack(column.rank(*at as u32), *at as u32));
                 }
@@ -189,7 +234,6 @@ impl<'a> Sorter<'a> {
                 self.sorted.sort_unstable();
             }
         }
-        self.sorted.iter().map(|&pair| ((pair >> 32) as u32, pair as u32))
     }
 
     /// All gaps along a feature, with equal weights (the empirical proposal).
@@ -236,7 +280,9 @@ impl<'a> Sorter<'a> {
         likelihoods.clear();
         let (mut left, mut bound) =
             (self.table.column(extent.feature).ranks_of(extent.span).0, floor - NEGLIGIBLE);
-        for (rank, row) in self.sort(extent) {
+        self.sort(extent).for_each(drop);
+        for (place, &pair) in self.sorted.iter().enumerate() {
+            let (rank, row) = unpack(pair);
             let mut likelihood = f64::NEG_INFINITY;
             if rank > left {
                 likelihood = sweep.log_likelihood();
@@ -248,7 +294,11 @@ impl<'a> Sorter<'a> {
                 left = rank;
             }
             likelihoods.push(likelihood);
-            sweep.shift(row);
+            if self.common == Some(place) {
+                sweep.shift_all_but(self.sorted[place + 1..].iter().map(|&pair| unpack(pair).1));
+            } else {
+                sweep.shift(row);
+            }
         }
         let gaps = self.gaps_above(bound, &likelihoods);
         self.likelihoods = likelihoods;
@@ -258,7 +308,7 @@ impl<'a> Sorter<'a> {
     /// The positions whose gap has a log likelihood above a bound.
     fn gaps_above(&self, bound: f64, likelihoods: &[f64]) -> Vec<Gap> {
         let mut gaps = Vec::with_capacity(likelihoods.iter().filter(|&&l| l > bound).count());
-        let rank = |pair: u64| (pair >> 32) as u32;
+        let rank = |pair: u64| unpack(pair).0;
         for (ends, &cumulative) in self.sorted.windows(2).zip(&likelihoods[1..]) {
             if cumulative > bound {
                 gaps.push(Gap { left: rank(ends[0]), right: rank(ends[1]), cumulative });

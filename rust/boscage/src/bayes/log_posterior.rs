@@ -51,7 +51,7 @@ pub(crate) fn log_posteriors<L: ConjugateLeaf>(
     let (all, sums) = (0..rows.len(), vec![0.0; trees.len()]);
     let mut walk = SharedWalk { target, trees, rows, sums, waiting: Vec::new() };
     let roots = (0..trees.len()).map(|tree| (tree, 0)).collect();
-    walk.meet(all, 0, 0..table.n_columns() as u32, roots);
+    walk.meet(all, 0, table.varying().iter().copied(), roots);
     // A part splits its own rows again, since earlier parts have changed their order.
     while let Some(part) = walk.waiting.pop() {
         control.check()?;
@@ -122,8 +122,9 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
 
     /// Those of the given features that vary among the rows.
     fn varying(&self, rows: Range<usize>, features: impl Iterator<Item = u32>) -> Vec<u32> {
-        let rows = &self.rows[rows];
-        features.filter(|&feature| self.target.table.varies(feature, rows)).collect()
+        let mut rows = self.rows[rows].to_vec();
+        rows.sort_unstable();
+        features.filter(|&feature| self.target.table.column(feature).varies_among(&rows)).collect()
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
     use crate::bayes::testing::enumerate::{Exact, name_of};
     use crate::control::Threads;
     use crate::data::Rows;
-    use crate::data::sorted_columns::SortedColumns;
+    use crate::data::sorted::columns::SortedColumns;
 
     /// Ties, equal rows, a constant feature, and features of very different ranges.
     const X: [f64; 20] = [

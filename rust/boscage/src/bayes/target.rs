@@ -3,7 +3,7 @@
 use crate::bayes::cuts::Extent;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::TreePrior;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::draw_by_weight;
 use crate::random::keyed::Stream;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::data::splits::SideRule;
 
 /// A finished tree. Nodes are in preorder: the root is node 0, and a left child follows its parent.

@@ -3,13 +3,10 @@
 //! - `rows` checks values once: they are finite. NaN stands for a missing value only in rows of the
 //!   constructors that allow it. Mondrian forests complete such rows before trees read them.
 //! - `sparse_row` is a row of which most values are 0.
-//! - `sorted_columns` (with `sorted_column` for one feature) holds the rank of each value among the distinct
-//!   values of its feature. Bayesian trees and BART compare ranks, and need a threshold's value only for the
-//!   user. Missing values have ranks, too.
+//! - `sorted` holds the rank of each value among the distinct values of its feature. Bayesian trees and BART compare
+//!   ranks, and need a threshold's value only for the user. Missing values have ranks, too.
 //! - `categories` are the rules by which trees divide the categories of a feature; each is a column of zeros and ones.
 //! - `splits` are what finished trees of these models hold in place of ranks.
-//! - `ties` lists the features in which rows share values, since only these can cease to vary in a node of
-//!   several rows.
 //! - `table` is the layout in which Mondrian trees read values, by row or by feature.
 //! - `labels` are the names of classes.
 //! - `weights` adds the weights of rows.
@@ -17,12 +14,10 @@
 pub(crate) mod categories;
 pub(crate) mod labels;
 pub(crate) mod rows;
-pub(crate) mod sorted_column;
-pub(crate) mod sorted_columns;
+pub(crate) mod sorted;
 pub(crate) mod sparse_row;
 pub(crate) mod splits;
 pub(crate) mod table;
-pub(crate) mod ties;
 pub(crate) mod weights;
 
 pub use labels::Label;

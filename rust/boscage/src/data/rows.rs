@@ -263,31 +263,29 @@ impl<'a> Rows<'a> {
 
     /// The values of one row.
     pub(crate) fn row(&self, i: usize) -> impl Iterator<Item = f64> + '_ {
-        let mut stored = match self.values {
-            BorrowedValues::Sparse(rows) => rows[i].values(),
-            _ => &[],
+        let (mut stored, n_dense) = self.stored(i);
+        let of_sparse = move |feature| match stored.split_first() {
+            Some((&(first, value), rest)) if first as usize == feature => {
+                stored = rest;
+                plain(value)
+            }
+            _ => 0.0,
         };
-        (0..self.n_features).map(move |feature| {
-            if !self.is_sparse() {
-                return self.at(i, feature);
-            }
-            // Those of lower features are behind.
-            match stored.split_first() {
-                Some((&(first, value), rest)) if first as usize == feature => {
-                    stored = rest;
-                    plain(value)
-                }
-                _ => 0.0,
-            }
-        })
+        let of_dense = move |feature| self.at(i, feature);
+        (0..n_dense).map(of_dense).chain((n_dense..self.n_features).map(of_sparse))
+    }
+
+    /// The values of a sparse row that are not 0, and how many features are not stored so: all of a dense row.
+    fn stored(&self, i: usize) -> (&'a [(u32, f64)], usize) {
+        match self.values {
+            BorrowedValues::Sparse(rows) => (rows[i].values(), 0),
+            _ => (&[], self.n_features),
+        }
     }
 
     /// The values of one row that are not 0, by feature.
     pub(crate) fn nonzero(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let (stored, n_dense) = match self.values {
-            BorrowedValues::Sparse(rows) => (rows[i].values(), 0),
-            _ => (&[][..], self.n_features),
-        };
+        let (stored, n_dense) = self.stored(i);
         let stored = stored.iter().map(|&(feature, value)| (feature as usize, plain(value)));
         stored
             .chain((0..n_dense).map(move |feature| (feature, self.at(i, feature))))

@@ -13,7 +13,7 @@ use crate::bart::leaves::normal::LeafPosterior;
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
 use crate::control::Control;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 

@@ -15,7 +15,7 @@ use crate::bart::settings::BartSettings;
 use crate::bart::state::row_passes::{Sums, carry};
 use crate::bart::state::tree::TreeState;
 use crate::control::Control;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 

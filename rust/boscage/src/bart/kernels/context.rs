@@ -6,7 +6,7 @@ use crate::bart::leaves::normal::LeafPosterior;
 use crate::bart::state::feature_order::{FeatureOrder, Weights};
 use crate::bayes::prior::{ChipmanPrior, TreePrior};
 use crate::control::Control;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 
 /// The prior of trees: `P(split)` (eq. 4.3), its logarithm and that of `P(stop)`, by depth, and the
 /// logarithms of the features' weights unless these are equal.

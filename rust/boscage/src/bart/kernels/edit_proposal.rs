@@ -21,7 +21,7 @@ use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::mcmc::state::{NodeWithRows, TreeWithRows};
 use crate::bayes::target::SubtreeRoot;
 use crate::data::goes_right;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::keyed::Stream;
 

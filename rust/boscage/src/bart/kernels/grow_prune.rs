@@ -115,7 +115,7 @@ fn grow<E: LeafStatistics>(work: &mut Work<'_, E>, context: &Context<'_>, stream
         return false;
     }
     let ids = tree.grow(id, rule, children.map(|(child, _)| child));
-    split_labels(&mut tree.labels, ranks, id, rule.cut.rank, ids);
+    split_labels(&mut tree.labels, &ranks, id, rule.cut.rank, ids);
     work.statistics.grown(tree.nodes.len(), id, [(ids[0], left), (ids[1], right)]);
     true
 }
@@ -161,7 +161,7 @@ fn draw_rule<E: LeafStatistics>(
         let column = context.table.column(feature);
         let cutting = |(rank, threshold): (u32, f64)| {
             let cut = RankCut { feature, rank };
-            let (n_left, sides) = statistics.part(tree, id, column.ranks(), rank);
+            let (n_left, sides) = statistics.part(tree, id, &column.ranks(), rank);
             Cutting { rule: Rule { cut, threshold }, n_left, sides }
         };
         if column.has_missing() {

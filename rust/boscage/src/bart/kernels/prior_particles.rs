@@ -223,8 +223,7 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
         let mut order = context.feature_order();
         while let Some(feature) = order.next(stream) {
             let column = context.table.column(feature);
-            let ranks = self.rows[rows.clone()].iter().map(|&row| column.rank(row));
-            let span = if id == 0 { column.whole() } else { column.span(ranks) };
+            let span = if id == 0 { column.whole() } else { column.span_of_rows(&self.rows[rows.clone()]) };
             if span.varies() {
                 let (rank, threshold) = column.cut(span, stream.unit());
                 return Some(Rule { cut: RankCut { feature, rank }, threshold });
@@ -252,12 +251,15 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
     fn left_of(&mut self, id: u32, cut: RankCut) -> (u32, L::Stats) {
         let column = self.context.table.column(cut.feature);
         if id == 0 {
-            let (left, right) = column.order().split_at(column.places(0, cut.rank).end);
-            let of_rows = |rows: &[u32]| self.leaf.of_rows(rows.iter().copied());
-            let few_left = left.len() < right.len();
-            let stats =
-                if few_left { of_rows(left) } else { self.leaf.rest(&self.all[0].stats, &of_rows(right)) };
-            return (left.len() as u32, stats);
+            let (left, n_rows) = (column.places(0, cut.rank), self.context.table.n_rows());
+            let of_rows = |places| self.leaf.of_rows(column.rows_at(places).iter().copied());
+            let n_left = left.len();
+            let stats = if 2 * n_left < n_rows {
+                of_rows(left)
+            } else {
+                self.leaf.rest(&self.all[0].stats, &of_rows(n_left..n_rows))
+            };
+            return (n_left as u32, stats);
         }
         let rows = self.rows_of(id);
         let ranks = column.ranks();

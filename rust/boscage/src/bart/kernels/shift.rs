@@ -57,7 +57,7 @@ fn shift_between_leaves<E: LeafStatistics>(
     // All rows between the thresholds move from one child to the other.
     let [left, right] = children;
     let (from, to) = if new.cut.rank > old.cut.rank { (right, left) } else { (left, right) };
-    let (n_moved, [moved, rest]) = work.statistics.among(&tree.labels, from, rows);
+    let (n_moved, [moved, rest]) = work.statistics.among(&tree.labels, from, &rows);
     let [giver, taker] = [from, to].map(|id| *tree.get(id));
     if n_moved == giver.n_rows {
         return false;
@@ -65,7 +65,7 @@ fn shift_between_leaves<E: LeafStatistics>(
     let stays =
         |row: u32| tree.labels[row as usize] == from && !(low < column.rank(row) && column.rank(row) <= high);
     if column.has_missing()
-        && !(0..).zip(column.ranks()).any(|(row, &rank)| stays(row) && !column.is_missing(rank))
+        && !(0..).zip(&*column.ranks()).any(|(row, &rank)| stays(row) && !column.is_missing(rank))
     {
         return false;
     }
@@ -97,7 +97,7 @@ fn shift_between_leaves<E: LeafStatistics>(
     }
     tree.nodes[id as usize].kind = NodeKind::Inner(new, children);
     [tree.nodes[from as usize], tree.nodes[to as usize]] = after;
-    work.statistics.moved(&mut tree.labels, rows, (from, rest), (to, joined));
+    work.statistics.moved(&mut tree.labels, &rows, (from, rest), (to, joined));
     true
 }
 

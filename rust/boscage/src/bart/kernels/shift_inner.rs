@@ -9,8 +9,8 @@ use crate::bart::state::tree::{Node, NodeKind, NodeLabel, Transfer, TreeState, v
 use crate::bart::state::varying::{TreeRows, inner_nodes, parts_present, rank_cell};
 use crate::bayes::cuts::Rule;
 use crate::bayes::prior::TreePrior;
-use crate::data::sorted_column::Span;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::column::Span;
+use crate::data::sorted::columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::accept;
 use crate::random::keyed::Stream;
@@ -165,7 +165,7 @@ fn span(tree: &TreeState, id: NodeLabel, feature: u32, rows: &TreeRows<'_>, tabl
         return column.span(rows.of(id).iter().map(|&row| column.rank(row)));
     }
     let (low, high) = rank_cell(tree, table, id, feature);
-    let (within, is_in) = (&column.order()[column.places(low, high)], rows.is_in(id));
+    let (within, is_in) = (column.rows_at(column.places(low, high)), rows.is_in(id));
     let first = within.iter().find(|&&row| is_in(row));
     let last = within.iter().rfind(|&&row| is_in(row));
     let rank = |row: Option<&u32>| column.rank(*row.expect("a node has rows"));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::bart::leaves::statistics::LeafStatistics;
 use crate::bart::state::tree::{NodeLabel, Transfer, TreeState};
-use crate::bayes;
+use crate::bayes::leaf::model::{ConjugateLeaf, SubtractedCut};
 use crate::error::Result;
 use crate::random::keyed::Stream;
 use crate::validate::check;
@@ -82,10 +82,10 @@ impl<'a, M: LeafModel> RowStats<'a, M> {
     }
 }
 
-impl<M: LeafModel> bayes::leaf::model::ConjugateLeaf for RowStats<'_, M> {
+impl<M: LeafModel> ConjugateLeaf for RowStats<'_, M> {
     type Stats = M::Stats;
     type MovingCut<'a>
-        = BothSides<'a, M>
+        = SubtractedCut<'a, Self>
     where
         Self: 'a;
 
@@ -105,26 +105,8 @@ impl<M: LeafModel> bayes::leaf::model::ConjugateLeaf for RowStats<'_, M> {
         self.log_marginal(*stats)
     }
 
-    fn moving_cut<'a>(&'a self, all: &M::Stats) -> BothSides<'a, M> {
-        BothSides { rows: self, all: *all, left: M::Stats::default() }
-    }
-}
-
-/// Statistics on both sides of a moving cut.
-#[derive(Debug)]
-pub(crate) struct BothSides<'a, M: LeafModel> {
-    rows: &'a RowStats<'a, M>,
-    all: M::Stats,
-    left: M::Stats,
-}
-
-impl<M: LeafModel> bayes::leaf::model::MovingCut for BothSides<'_, M> {
-    fn shift(&mut self, row: u32) {
-        self.left = self.left + self.rows.stats[row as usize];
-    }
-
-    fn log_likelihood(&self) -> f64 {
-        self.rows.log_marginal(self.left) + self.rows.log_marginal(self.all - self.left)
+    fn moving_cut<'a>(&'a self, all: &M::Stats) -> SubtractedCut<'a, Self> {
+        SubtractedCut::new(self, all)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
+use crate::bayes::leaf::model::{ConjugateLeaf, SubtractedCut};
 use crate::random::keyed::Stream;
 
 use crate::bart::state::row_passes::total;
@@ -90,7 +90,7 @@ pub(crate) struct ResidualSum {
 impl ConjugateLeaf for ResidualLeaf<'_> {
     type Stats = ResidualSum;
     type MovingCut<'a>
-        = ResidualSumSweep<'a>
+        = SubtractedCut<'a, Self>
     where
         Self: 'a;
 
@@ -125,27 +125,8 @@ impl ConjugateLeaf for ResidualLeaf<'_> {
         self.posterior.log_likelihood(f64::from(stats.n), stats.sum)
     }
 
-    fn moving_cut<'a>(&'a self, all: &ResidualSum) -> ResidualSumSweep<'a> {
-        ResidualSumSweep { model: self, all: *all, left: ResidualSum::default() }
-    }
-}
-
-/// Statistics on both sides of a moving cut.
-#[derive(Debug)]
-pub(crate) struct ResidualSumSweep<'a> {
-    model: &'a ResidualLeaf<'a>,
-    all: ResidualSum,
-    left: ResidualSum,
-}
-
-impl MovingCut for ResidualSumSweep<'_> {
-    fn shift(&mut self, row: u32) {
-        self.model.add(&mut self.left, row);
-    }
-
-    fn log_likelihood(&self) -> f64 {
-        let right = self.model.rest(&self.all, &self.left);
-        self.model.log_likelihood(&self.left) + self.model.log_likelihood(&right)
+    fn moving_cut<'a>(&'a self, all: &ResidualSum) -> SubtractedCut<'a, Self> {
+        SubtractedCut::new(self, all)
     }
 }
 

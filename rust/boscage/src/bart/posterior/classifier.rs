@@ -13,7 +13,7 @@ use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
 use crate::data::labels::Label;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::{Error, Result};
 use crate::explain::Contributions;
 use crate::math::special_functions::{normal_cdf, normal_quantile};

@@ -11,7 +11,7 @@ use crate::bart::response::{NormalResponse, Response, ScaledProblem};
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::Result;
 use crate::explain::Contributions;
 use crate::random::keyed::Stream;

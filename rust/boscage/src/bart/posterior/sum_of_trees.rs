@@ -9,7 +9,7 @@ use crate::bart::posterior::export::DrawnTree;
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
 

@@ -13,7 +13,7 @@
 use crate::bart::settings::Sparsity;
 use crate::bart::state::tree::TreeState;
 use crate::bart::state::varying::inner_nodes;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::math::logs::log_sum_exp;
 use crate::random::distributions::draw_by_weight;
 use crate::random::distributions::log_exponential;

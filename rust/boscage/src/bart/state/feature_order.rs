@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::math::logs::log_sum_exp;
 use crate::math::order::to_ordered;
@@ -131,23 +131,23 @@ impl<'a> Rest<'a> {
 pub(crate) struct ShuffledRange {
     n: usize,
     drawn: usize,
-    /// Numbers that are not at their own index.
-    moved: Vec<(usize, usize)>,
+    /// Numbers that are not at their own place.
+    moved: BTreeMap<usize, usize>,
 }
 
 impl ShuffledRange {
     fn new(n: usize) -> Self {
-        Self { n, drawn: 0, moved: Vec::new() }
+        Self { n, drawn: 0, moved: BTreeMap::new() }
     }
 
     fn at(&self, place: usize) -> usize {
-        self.moved.iter().rev().find(|(other, _)| *other == place).map_or(place, |(_, number)| *number)
+        self.moved.get(&place).copied().unwrap_or(place)
     }
 
     fn next(&mut self, stream: &mut Stream) -> usize {
         let place = self.drawn + stream.below(self.n - self.drawn);
         let number = self.at(place);
-        self.moved.push((place, self.at(self.drawn)));
+        self.moved.insert(place, self.at(self.drawn));
         self.drawn += 1;
         number
     }

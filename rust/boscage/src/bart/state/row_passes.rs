@@ -5,7 +5,7 @@ use crate::bart::state::row_passes_simd;
 use crate::bart::state::row_passes_simd::LANES;
 use crate::bart::state::tree::{NodeLabel, TreeState};
 use crate::data::goes_right;
-use crate::data::sorted_column::{SortedColumn, Span};
+use crate::data::sorted::column::{SortedColumn, Span};
 use crate::math::vectors::with_vectors;
 
 /// The sum of all lanes.
@@ -102,7 +102,8 @@ pub(crate) fn squares(residuals: &[f64]) -> f64 {
 
 /// The span of a leaf's rows.
 pub(crate) fn span(column: &SortedColumn, labels: &[NodeLabel], leaf: NodeLabel) -> Span {
-    let rows = column.ranks().iter().zip(labels);
+    let ranks = column.ranks();
+    let rows = ranks.iter().zip(labels);
     if column.has_missing() {
         return column.span(rows.filter(|(_, at)| **at == leaf).map(|(&rank, _)| rank));
     }

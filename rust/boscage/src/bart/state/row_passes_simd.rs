@@ -108,7 +108,7 @@ mod tests {
     use crate::bayes::cuts::{RankCut, Rule};
     use crate::control::{Control, Threads};
     use crate::data::Rows;
-    use crate::data::sorted_columns::SortedColumns;
+    use crate::data::sorted::columns::SortedColumns;
     use crate::random::keyed::Stream;
 
     /// A tree with this many leaves, whose rows are in any of them.

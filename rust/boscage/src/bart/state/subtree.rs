@@ -9,7 +9,7 @@ use crate::bart::state::tree::{MAX_NODES, TreeState};
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::target::SubtreeRoot;
 use crate::bayes::tree::{PreorderNode, PreorderTree};
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 
 /// A chain's tree in preorder, for samplers that read only its cuts.
 pub(crate) fn without_statistics<L: ConjugateLeaf>(tree: &TreeState, leaf: &L) -> PreorderTree<L::Stats> {

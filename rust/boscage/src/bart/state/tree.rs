@@ -3,7 +3,7 @@
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::data::goes_right;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 
 /// The number of a node, with which rows of a leaf are labelled.
 pub(crate) type NodeLabel = u16;
@@ -340,5 +340,6 @@ pub(crate) fn vary(table: &SortedColumns, n: u32, holds: impl Fn(u32) -> bool) -
 
 /// Whether two rows differ in some feature.
 pub(crate) fn differ(table: &SortedColumns, a: u32, b: u32) -> bool {
-    a != b && (0..table.n_columns() as u32).any(|d| table.column(d).rank(a) != table.column(d).rank(b))
+    let differs = |d: u32| table.column(d).rank(a) != table.column(d).rank(b);
+    a != b && table.telling().iter().any(|&d| differs(d))
 }

@@ -9,7 +9,7 @@
 use std::cell::OnceCell;
 
 use crate::bart::state::tree::{NodeKind, NodeLabel, TreeState};
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 
 /// An inner node.
 pub(crate) struct InnerNode {

@@ -21,7 +21,7 @@ use crate::bart::tests::setting::{
 use crate::bayes::testing::enumerate::Mean;
 use crate::bayes::testing::{categories, missing_values};
 use crate::control::Control;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::random::distributions::normal;
 use crate::random::keyed::Stream;
 

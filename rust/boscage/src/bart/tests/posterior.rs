@@ -23,7 +23,7 @@ use crate::bayes::testing::visit_frequencies::Visits;
 use crate::bayes::testing::{categories, missing_values};
 use crate::control::{Control, Run, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::Error;
 use crate::random::keyed::Stream;
 

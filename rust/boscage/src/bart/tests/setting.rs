@@ -17,7 +17,7 @@ use crate::bayes::testing::enumerate::{Exact, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::random::distributions::normal;
 use crate::random::keyed::Stream;
 

@@ -18,7 +18,7 @@ use crate::bayes::testing::visit_frequencies::Visits;
 use crate::bayes::testing::{categories, missing_values};
 use crate::control::{Control, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::random::keyed::Stream;
 
 /// The kernels of [`samplers`], and proposals on a subset of the features.

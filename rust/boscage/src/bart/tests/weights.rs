@@ -22,7 +22,7 @@ use crate::bayes::testing::enumerate::Exact;
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::control::{Control, Run, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::random::distributions::normal;
 use crate::random::keyed::Stream;
 

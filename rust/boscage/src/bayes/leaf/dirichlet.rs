@@ -141,13 +141,7 @@ impl ConjugateLeaf for Dirichlet<'_> {
     }
 
     fn moving_cut<'a>(&'a self, all: &Counts) -> MovingClassCut<'a> {
-        MovingClassCut {
-            model: self,
-            sides: all.by_class.iter().map(|&c| (0, c)).collect(),
-            n_left: 0,
-            n_right: all.n_rows() as usize,
-            classes: all.by_class.iter().map(|&c| self.gamma_class[c as usize]).sum(),
-        }
+        MovingClassCut::of_sides(self, all.by_class.iter().map(|&c| (0, c)).collect())
     }
 }
 
@@ -164,7 +158,32 @@ pub(crate) struct MovingClassCut<'a> {
     classes: f64,
 }
 
+impl<'a> MovingClassCut<'a> {
+    fn of_sides(model: &'a Dirichlet<'a>, sides: Box<[(u32, u32)]>) -> Self {
+        let log = |count: u32| model.gamma_class[count as usize];
+        Self {
+            model,
+            n_left: sides.iter().map(|(left, _)| *left as usize).sum(),
+            n_right: sides.iter().map(|(_, right)| *right as usize).sum(),
+            classes: sides.iter().map(|&(left, right)| log(left) + log(right)).sum(),
+            sides,
+        }
+    }
+}
+
 impl MovingCut for MovingClassCut<'_> {
+    fn shift_all_but(&mut self, rows: impl Iterator<Item = u32>) {
+        let mut sides = std::mem::take(&mut self.sides);
+        for (left, right) in &mut sides {
+            (*left, *right) = (*left + *right, 0);
+        }
+        for row in rows {
+            let (left, right) = &mut sides[self.model.classes.of(row)];
+            (*left, *right) = (*left - 1, *right + 1);
+        }
+        *self = Self::of_sides(self.model, sides);
+    }
+
     fn shift(&mut self, row: u32) {
         let (left, right) = &mut self.sides[self.model.classes.of(row)];
         *right -= 1;
@@ -203,8 +222,12 @@ mod tests {
         let model = Dirichlet::new(&classes, 3, 0.6).unwrap();
         let all = model.of_rows(0..8);
         let mut sweep = model.moving_cut(&all);
-        for n in 1..8 {
-            sweep.shift(n - 1);
+        for n in [1, 2, 5, 6, 7] {
+            if n == 5 {
+                sweep.shift_all_but(5..8)
+            } else {
+                sweep.shift(n - 1)
+            }
             let left = model.of_rows(0..n);
             let expected = model.log_likelihood(&left) + model.log_likelihood(&model.rest(&all, &left));
             assert!((sweep.log_likelihood() - expected).abs() < 1e-12);

@@ -46,6 +46,9 @@ pub(crate) trait MovingCut {
     /// Moves a row from the right side to the left.
     fn shift(&mut self, row: u32);
 
+    /// Moves all rows from the right side to the left, except for some that stay.
+    fn shift_all_but(&mut self, rows: impl Iterator<Item = u32>);
+
     /// `log l(left) + log l(right)`; neither side is empty.
     fn log_likelihood(&self) -> f64;
 }
@@ -67,6 +70,10 @@ impl<'a, L: ConjugateLeaf> SubtractedCut<'a, L> {
 impl<L: ConjugateLeaf> MovingCut for SubtractedCut<'_, L> {
     fn shift(&mut self, row: u32) {
         self.model.add(&mut self.left, row);
+    }
+
+    fn shift_all_but(&mut self, rows: impl Iterator<Item = u32>) {
+        self.left = self.model.rest(&self.all, &self.model.of_rows(rows));
     }
 
     fn log_likelihood(&self) -> f64 {

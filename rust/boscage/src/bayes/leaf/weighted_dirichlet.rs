@@ -110,13 +110,7 @@ impl ConjugateLeaf for WeightedDirichlet<'_> {
     }
 
     fn moving_cut<'a>(&'a self, all: &ClassWeights) -> MovingWeightCut<'a> {
-        let side = |&weight: &i128| Sides { left: 0, right: weight, log: self.of_class(weight) };
-        MovingWeightCut {
-            model: self,
-            classes: all.by_class.iter().map(side).collect(),
-            left: 0,
-            right: all.by_class.iter().sum(),
-        }
+        MovingWeightCut::of_sides(self, all.by_class.iter().map(|&weight| [0, weight]))
     }
 }
 
@@ -137,7 +131,27 @@ struct Sides {
     log: f64,
 }
 
+impl<'a> MovingWeightCut<'a> {
+    fn of_sides(model: &'a WeightedDirichlet<'a>, by_class: impl Iterator<Item = [i128; 2]>) -> Self {
+        let side = |[left, right]: [i128; 2]| Sides {
+            left,
+            right,
+            log: model.of_class(left) + model.of_class(right),
+        };
+        let classes: Box<[Sides]> = by_class.map(side).collect();
+        let (left, right) =
+            (classes.iter().map(|side| side.left).sum(), classes.iter().map(|side| side.right).sum());
+        Self { model, classes, left, right }
+    }
+}
+
 impl MovingCut for MovingWeightCut<'_> {
+    fn shift_all_but(&mut self, rows: impl Iterator<Item = u32>) {
+        let rest = self.model.of_rows(rows);
+        let side = |(side, &right): (&Sides, &i128)| [side.left + side.right - right, right];
+        *self = Self::of_sides(self.model, self.classes.iter().zip(&rest.by_class).map(side));
+    }
+
     fn shift(&mut self, row: u32) {
         let weight = self.model.weights[row as usize];
         let sides = &mut self.classes[self.model.classes.of(row)];
@@ -197,8 +211,12 @@ mod tests {
         let model = WeightedDirichlet::new((&CLASSES, &WEIGHTS), 3, 0.6).unwrap();
         let all = model.of_rows(0..8);
         let mut sweep = model.moving_cut(&all);
-        for n in 1..8 {
-            sweep.shift(n - 1);
+        for n in [1, 2, 5, 6, 7] {
+            if n == 5 {
+                sweep.shift_all_but(5..8)
+            } else {
+                sweep.shift(n - 1)
+            }
             let left = model.of_rows((0..n).rev());
             assert_eq!(model.rest(&all, &left), model.of_rows(n..8));
             let expected = model.log_likelihood(&left) + model.log_likelihood(&model.rest(&all, &left));

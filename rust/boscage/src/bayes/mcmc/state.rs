@@ -267,14 +267,16 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
     /// The features that vary among the rows of a node: `V_j` of eq. 3.4.
     fn varying<'n>(&self, node: &'n NodeWithRows<L::Stats>) -> &'n [u32] {
         let table = self.target.table;
-        let features = || (0..table.n_columns() as u32).filter(|&d| table.varies(d, &node.rows)).collect();
+        let features = || {
+            table.varying().iter().copied().filter(|&d| table.column(d).varies_among(&node.rows)).collect()
+        };
         node.varying.get_or_init(features)
     }
 
     /// Whether some feature varies among the rows of a node.
     pub(crate) fn can_be_split(&self, node: &NodeWithRows<L::Stats>) -> bool {
         let table = self.target.table;
-        let some_varies = || (0..table.n_columns() as u32).any(|d| table.varies(d, &node.rows));
+        let some_varies = || table.varying().iter().any(|&d| table.column(d).varies_among(&node.rows));
         node.varying.get().map_or_else(some_varies, |varying| !varying.is_empty())
     }
 

@@ -12,7 +12,7 @@ use crate::bayes::testing::visit_frequencies::Visits;
 use crate::bayes::testing::{categories, missing_values};
 use crate::bayes::tree::{PreorderNode, PreorderSplit};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::random::distributions::multinomial;
 
 const X: [f64; 10] = [0.0, 1.0, 1.0, 2.0, 3.0, 0.5, 3.5, 0.1, 1.0, 1.0];

@@ -9,7 +9,7 @@ use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
 use crate::control::{Run, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::error::{Error, Result};
 use crate::math::greatest;
 use crate::validate::check;

@@ -13,7 +13,7 @@ use crate::bayes::smc::settings::{IslandWeights, SmcSettings};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::control::{Control, Run, Threads, try_for_each_mut};
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
 use crate::data::{Rows, goes_right};
 use crate::error::{Error, Result};

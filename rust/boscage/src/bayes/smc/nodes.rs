@@ -5,7 +5,6 @@
 //! to expand one of the children, since most proposed cuts do not survive that long.
 
 use crate::data::goes_right;
-use std::ops::Range;
 
 use crate::bayes::cuts::{Extent, Gaps, RankCut, Sorter, extents};
 use crate::bayes::leaf::model::ConjugateLeaf;
@@ -38,6 +37,17 @@ pub(crate) enum Keep {
 
 /// Nodes with more rows do not keep their gaps, which take more memory than the rows.
 const LARGE: u32 = 1 << 14;
+
+/// Logarithms of the weights beside which gaps of a node may be negligible.
+#[derive(Debug)]
+struct Floors {
+    /// That of stopping, divided by the probability of a split, which the weights of gaps do not contain.
+    stop: f64,
+    /// The largest of the extents that are weighed already, and the shares of all, which weights of gaps do not contain;
+    /// only for gaps that are negligible beside other extents.
+    heaviest: f64,
+    log_shares: Vec<f64>,
+}
 
 /// The nodes that particles may still expand.
 #[derive(Debug)]
@@ -98,22 +108,20 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         let mut new: Vec<SharedNodeId> = ids.to_vec();
         new.retain(|&id| self.get(id).extents.is_none());
         distinct(&mut new);
-        let n_features = self.target.table.n_columns() as u32;
-        let mut pieces: Vec<(SharedNodeId, Range<u32>)> = Vec::new();
-        for &id in &new {
-            let n = self.piece(id) as u32;
-            let starts = (0..n_features).step_by(n as usize);
-            pieces.extend(starts.map(|start| (id, start..n_features.min(start + n))));
-        }
-        let work = self.n_rows(&new) * n_features as usize;
+        let varying = self.target.table.varying();
+        let pieces_of = |&id: &SharedNodeId| varying.chunks(self.piece(id)).map(move |some| (id, some));
+        let pieces: Vec<(SharedNodeId, &[u32])> = new.iter().flat_map(pieces_of).collect();
+        let work = self.n_rows(&new) * varying.len();
         let found = self.map(pieces.len(), work, |i| {
-            extents(self.target.table, &self.get(pieces[i].0).listed_rows(), pieces[i].1.clone())
+            let rows = self.get(pieces[i].0).listed_rows();
+            extents(self.target.table, &rows, pieces[i].1.iter().copied())
         })?;
         for (&(id, _), found) in pieces.iter().zip(found) {
             self.all[id as usize].extents.get_or_insert_default().extend(found);
         }
         for &id in &new {
             let node = &mut self.all[id as usize];
+            node.extents.get_or_insert_default();
             node.gaps.resize_with(node.extents().len(), || None);
         }
         Ok(())
@@ -131,10 +139,19 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
             Some(gaps) => gaps.is_forgotten() && keep == Keep::Gaps,
         });
         distinct(&mut wanted);
-        let pieces: Vec<&[(SharedNodeId, usize)]> =
-            wanted.chunk_by(|a, b| a.0 == b.0).flat_map(|node| node.chunks(self.piece(node[0].0))).collect();
-        let work = pieces.iter().map(|piece| piece.len() * self.get(piece[0].0).n_rows as usize).sum();
-        let found = self.map(pieces.len(), work, |i| self.weigh_piece(pieces[i], weighing, keep))?;
+        let of_nodes: Vec<&[(SharedNodeId, usize)]> = wanted.chunk_by(|a, b| a.0 == b.0).collect();
+        let floors: Vec<Floors> =
+            of_nodes.iter().map(|extents| self.floors(extents[0].0, weighing)).collect();
+        let pieces: Vec<_> = of_nodes
+            .iter()
+            .zip(&floors)
+            .flat_map(|(extents, floors)| {
+                extents.chunks(self.piece(extents[0].0)).map(move |piece| (piece, floors))
+            })
+            .collect();
+        let work = wanted.iter().map(|(id, _)| self.get(*id).n_rows as usize).sum();
+        let weigh = |i: usize| self.weigh_piece(pieces[i].0, weighing, pieces[i].1, keep);
+        let found = self.map(pieces.len(), work, weigh)?;
         for (&(id, extent), gaps) in wanted.iter().zip(found.into_iter().flatten()) {
             self.grown += gaps.bytes();
             self.all[id as usize].gaps[extent] = Some(gaps);
@@ -274,16 +291,16 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         self.limit = self.room().max(held / 4);
     }
 
-    /// Bytes that may be added before nodes are dropped: half the size of the table in single precision, and
+    /// Bytes that may be added before nodes are dropped: half the size of the stored values in single precision, and
     /// a few megabytes.
     fn room(&self) -> usize {
         const SOME: usize = 1 << 22;
-        SOME + size_of::<f32>() / 2 * self.target.table.n_rows() * self.target.table.n_columns()
+        SOME + size_of::<f32>() / 2 * self.target.table.n_stored()
     }
 
     /// The approximate memory of two nodes without rows and gaps.
     fn bytes_of_children(&self) -> usize {
-        2 * (size_of::<SharedNode<L::Stats>>() + size_of::<Extent>() * self.target.table.n_columns())
+        2 * (size_of::<SharedNode<L::Stats>>() + size_of::<Extent>() * self.target.table.varying().len())
     }
 
     /// The results of `f(i)` for `i < n`; all calls together read `work` rows.
@@ -296,7 +313,10 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
     /// Number of features of a node that a thread handles as one task; small enough that threads share a
     /// large node.
     fn piece(&self, id: SharedNodeId) -> usize {
-        (LARGE / self.get(id).n_rows.max(1)).max(1) as usize
+        /// Each task reads all rows of the node once.
+        const MOST_TASKS: usize = 256;
+        let large = (LARGE / self.get(id).n_rows.max(1)) as usize;
+        large.max(self.target.table.varying().len().div_ceil(MOST_TASKS))
     }
 
     fn n_rows(&self, ids: &[SharedNodeId]) -> usize {
@@ -318,24 +338,36 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         (low, high)
     }
 
-    fn weigh_piece(&self, piece: &[(SharedNodeId, usize)], weighing: Weighing, keep: Keep) -> Vec<Gaps> {
-        let node = self.get(piece[0].0);
-        let rows = node.listed_rows();
-        let mut sorter = Sorter::new(self.target.table, &rows);
+    /// The weights beside which gaps of a node may be negligible.
+    fn floors(&self, id: SharedNodeId, weighing: Weighing) -> Floors {
+        let node = self.get(id);
         let (log_split, log_stop) = self.target.log_split_stop(node.depth);
-        // The weight of stopping, divided by the probability of a split, which the weights of gaps do not
-        // contain.
         let stop = log_stop + node.log_likelihood - log_split;
+        if weighing != Weighing::LikelyOfAll {
+            return Floors { stop, heaviest: f64::NEG_INFINITY, log_shares: Vec::new() };
+        }
         let log_shares = self.target.log_shares(node.extents());
         let known = node.gaps.iter().zip(&log_shares);
         let totals = known.filter_map(|(gaps, log_share)| Some(gaps.as_ref()?.log_total() + log_share));
-        let heaviest = totals.fold(f64::NEG_INFINITY, f64::max);
+        Floors { stop, heaviest: totals.fold(f64::NEG_INFINITY, f64::max), log_shares }
+    }
+
+    fn weigh_piece(
+        &self,
+        piece: &[(SharedNodeId, usize)],
+        weighing: Weighing,
+        floors: &Floors,
+        keep: Keep,
+    ) -> Vec<Gaps> {
+        let node = self.get(piece[0].0);
+        let rows = node.listed_rows();
+        let mut sorter = Sorter::new(self.target.table, &rows);
         let gaps = piece.iter().map(|&(_, index)| {
             let extent = node.extents()[index];
             let floor = match weighing {
                 Weighing::Equal => return sorter.equal_gaps(extent),
-                Weighing::Likely => stop,
-                Weighing::LikelyOfAll => stop.max(heaviest - log_shares[index]),
+                Weighing::Likely => floors.stop,
+                Weighing::LikelyOfAll => floors.stop.max(floors.heaviest - floors.log_shares[index]),
             };
             let mut gaps = sorter.likely_gaps(extent, self.target.leaf, &node.stats, floor);
             if keep == Keep::Sums && node.n_rows > LARGE {

@@ -12,7 +12,7 @@ use crate::bayes::testing::enumerate::{Exact, Flat, Mean, name_of};
 use crate::bayes::testing::visit_frequencies::Visits;
 use crate::bayes::testing::{categories, missing_values};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 use crate::random::distributions::multinomial;
 use crate::random::keyed::Stream;
 use std::sync::Arc;

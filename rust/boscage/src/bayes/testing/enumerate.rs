@@ -17,8 +17,8 @@ use crate::bayes::cuts::extents;
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
-use crate::data::sorted_column::Span;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::column::Span;
+use crate::data::sorted::columns::SortedColumns;
 
 pub(crate) struct Exact<'a, L: ConjugateLeaf> {
     target: &'a TargetPosterior<'a, L>,
@@ -210,6 +210,7 @@ impl ConjugateLeaf for Flat {
 
 impl MovingCut for Flat {
     fn shift(&mut self, _: u32) {}
+    fn shift_all_but(&mut self, _: impl Iterator<Item = u32>) {}
     fn log_likelihood(&self) -> f64 {
         0.0
     }

@@ -2,7 +2,7 @@
 
 use crate::control::{Control, Threads};
 use crate::data::Rows;
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 
 const NAN: f64 = f64::NAN;
 

@@ -92,7 +92,7 @@ enum Route {
 
 #[derive(Debug, Clone, Copy)]
 struct SplitRoute {
-    feature: u32,
+    coordinate: u32,
     threshold: f64,
     sides: [Route; 2],
 }
@@ -150,8 +150,8 @@ impl Top {
     pub(super) fn cell_of<S: Scalar>(&self, x: &[S]) -> u32 {
         let mut at = self.entry;
         while let Route::Split(split) = at {
-            let SplitRoute { feature, threshold, sides } = &self.splits[split as usize];
-            at = sides[usize::from(goes_right(x[*feature as usize].into(), *threshold))];
+            let SplitRoute { coordinate, threshold, sides } = &self.splits[split as usize];
+            at = sides[usize::from(goes_right(x[*coordinate as usize].into(), *threshold))];
         }
         let Route::Cell(cell) = at else { unreachable!("a route ends in a cell") };
         cell
@@ -179,7 +179,9 @@ impl Top {
             let node = &self.nodes[at];
             at = match node.step {
                 TopStep::Cell => return node.cell,
-                TopStep::Split if goes_right(x[node.cut().feature as usize].into(), node.cut().threshold) => {
+                TopStep::Split
+                    if goes_right(x[node.cut().coordinate as usize].into(), node.cut().threshold) =>
+                {
                     node.right as usize
                 }
                 _ => at + 1,
@@ -203,11 +205,11 @@ impl Top {
     fn with_routes_to(mut self, numbers: &[u32]) -> Self {
         let routes: Vec<Route> = numbers.iter().map(|&number| Route::Cell(number)).collect();
         let mut splits = Vec::new();
-        self.entry = self.fold(&routes, |Cut { feature, threshold, .. }, below| match below {
+        self.entry = self.fold(&routes, |Cut { coordinate, threshold, .. }, below| match below {
             Below::One(route, _) => route,
             Below::Both([left, right]) if left == right => left,
             Below::Both(sides) => {
-                splits.push(SplitRoute { feature, threshold, sides });
+                splits.push(SplitRoute { coordinate, threshold, sides });
                 Route::Split(splits.len() as u32 - 1)
             }
         });

@@ -421,10 +421,12 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    /// Every tree as arrays; its values are the customers `c_jk` by class.
-    #[must_use]
-    pub fn trees(&self) -> Vec<ExportedTree> {
-        export(&self.forest, &Customers { live: self.posterior.classes.live() })
+    /// Every tree as arrays, with the boxes of nodes or without them; its values are the customers `c_jk` by class.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) for boxes.
+    pub fn trees(&self, with_boxes: bool) -> Result<Vec<ExportedTree>> {
+        export(&self.forest, &Customers { live: self.posterior.classes.live() }, with_boxes)
     }
 
     pub(super) fn gather(&self, discounts: &[f64]) -> Gather<'_> {

@@ -74,7 +74,7 @@ impl<P: Statistics, T: TreeContributions<P>> Visitor<P> for PathTerms<'_, T> {
                 let base = &mut found.base[row * n..(row + 1) * n];
                 base.iter_mut().zip(&*now).for_each(|(base, now)| *base += now);
             } else {
-                let coordinate = tree.arena.cut(stops[depth - 1].node).feature as usize;
+                let coordinate = tree.arena.cut(stops[depth - 1].node).coordinate as usize;
                 let feature = self.domain.feature_of(coordinate);
                 let values = &mut found.values[(row * n_features + feature) * n..][..n];
                 let terms = now.iter().zip(&*before).map(|(now, before)| now - before);

@@ -92,7 +92,7 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
         match tree.arena.kind(id) {
             NodeKind::Split(left, right) => {
                 let cut = tree.arena.cut(id);
-                let coordinate = cut.feature as usize;
+                let coordinate = cut.coordinate as usize;
                 let feature = forest.domain.feature_of(coordinate) as u32;
                 let threshold = forest.domain.threshold(coordinate, cut.threshold);
                 nodes.push(CoveredNode {

@@ -142,7 +142,7 @@ pub(crate) fn hash_subtrees<S: Scalar, P: Statistics>(
 
 /// The hash of a split, given those of its children.
 pub(crate) fn hash_split(domain: &Domain, cut: Cut, [left, right]: [Hash; 2]) -> Hash {
-    let Cut { time, feature: coordinate, threshold } = cut;
+    let Cut { time, coordinate, threshold } = cut;
     let mut hasher = Sha256::new();
     hasher.update((domain.feature_of(coordinate as usize) as u32).to_le_bytes());
     hasher.update((threshold + 0.0).to_le_bytes());

@@ -1,12 +1,14 @@
 //! A tree as arrays, to be checked or drawn.
 
 use crate::data::Scalar;
+use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
+use crate::validate::check_room;
 
 /// One tree as parallel arrays over its nodes in preorder, without the cuts that separated no rows.
 /// Thresholds and boxes are in the features' own units, whatever the domain's maps.
@@ -24,9 +26,9 @@ pub struct ExportedTree {
     pub threshold: Vec<f64>,
     /// Split time; a leaf's is the lifetime.
     pub time: Vec<f64>,
-    /// Lower corner of the node's data box, `n_nodes x n_features`.
+    /// Lower corner of the node's data box, `n_nodes x n_features`; empty if boxes are left out.
     pub lower: Vec<f64>,
-    /// Upper corner of the node's data box, `n_nodes x n_features`.
+    /// Upper corner of the node's data box, likewise.
     pub upper: Vec<f64>,
     /// Number of rows.
     pub n_rows: Vec<u64>,
@@ -38,18 +40,32 @@ pub struct ExportedTree {
 }
 
 /// Every tree as arrays; `values` gives a tree's numbers by position in the preorder.
-pub(crate) fn export<P: Statistics, V: NodeValues<P>>(forest: &Forest<P>, values: &V) -> Vec<ExportedTree> {
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory), if boxes are wanted and have no room.
+pub(crate) fn export<P: Statistics, V: NodeValues<P>>(
+    forest: &Forest<P>,
+    values: &V,
+    with_boxes: bool,
+) -> Result<Vec<ExportedTree>> {
     with_storage!(forest.flushed_alone(), storage => {
-        storage.trees
-            .iter()
-            .enumerate()
-            .map(|(i, tree)| {
-                let order = tree.arena.preorder();
+        let orders: Vec<Vec<NodeId>> = storage.trees.iter().map(|tree| tree.arena.preorder()).collect();
+        if with_boxes {
+            let n_nodes: usize = orders.iter().map(Vec::len).sum();
+            let n_bytes = 2 * size_of::<f64>() * n_nodes;
+            check_room("the boxes of all nodes", n_bytes.saturating_mul(forest.domain.n_features()))?;
+        }
+        let trees = storage.trees.iter().zip(orders).enumerate();
+        Ok(trees
+            .map(|(i, (tree, order))| {
                 let (n_values, values) = values.of(i, tree, &order);
-                let exported = structure(forest, tree, &order);
+                let mut exported = structure(forest, tree, &order);
+                if with_boxes {
+                    (exported.lower, exported.upper) = boxes(forest, tree, &order, &exported.parent);
+                }
                 ExportedTree { values, n_values, ..exported }
             })
-            .collect()
+            .collect())
     })
 }
 
@@ -59,18 +75,11 @@ fn structure<S: Scalar, P: Statistics>(
     order: &[NodeId],
 ) -> ExportedTree {
     let arena = &tree.arena;
-    let d = forest.domain.n_features();
     let mut index = vec![-1; arena.n_indices()];
     for (i, node) in order.iter().enumerate() {
         index[node.index()] = i as i32;
     }
-    let n = order.len();
-    let mut out = ExportedTree {
-        parent: vec![-1; n],
-        lower: vec![f64::INFINITY; n * d],
-        upper: vec![f64::NEG_INFINITY; n * d],
-        ..ExportedTree::default()
-    };
+    let mut out = ExportedTree { parent: vec![-1; order.len()], ..ExportedTree::default() };
     for (i, &node) in order.iter().enumerate() {
         out.n_rows.push(arena.n_rows(node) as u64);
         let sides = match arena.kind(node) {
@@ -85,8 +94,8 @@ fn structure<S: Scalar, P: Statistics>(
         let (feature, threshold, time) = if node.is_leaf() {
             (-1, f64::NAN, forest.settings.lifetime)
         } else {
-            let Cut { feature, threshold, time } = arena.cut(node);
-            let coordinate = feature as usize;
+            let Cut { coordinate, threshold, time } = arena.cut(node);
+            let coordinate = coordinate as usize;
             let threshold = forest.domain.threshold(coordinate, threshold);
             (forest.domain.feature_of(coordinate) as i32, threshold, time)
         };
@@ -94,26 +103,38 @@ fn structure<S: Scalar, P: Statistics>(
         out.threshold.push(threshold);
         out.time.push(time);
     }
+    out
+}
+
+/// The lower and the upper corners of all boxes.
+fn boxes<S: Scalar, P: Statistics>(
+    forest: &Forest<P>,
+    tree: &Tree<S, P>,
+    order: &[NodeId],
+    parents: &[i32],
+) -> (Vec<f64>, Vec<f64>) {
+    let (n, d) = (order.len(), forest.domain.n_features());
+    let (mut lower, mut upper) = (vec![f64::INFINITY; n * d], vec![f64::NEG_INFINITY; n * d]);
     // Children come after their parents: boxes from the leaves up.
     for (i, &node) in order.iter().enumerate().rev() {
         if node.is_leaf() {
-            for row in arena.leaf_rows(node) {
+            for row in tree.arena.leaf_rows(node) {
                 for (k, value) in forest.filled_values(row).into_iter().enumerate() {
                     let at = i * d + k;
-                    out.lower[at] = out.lower[at].min(value);
-                    out.upper[at] = out.upper[at].max(value);
+                    lower[at] = lower[at].min(value);
+                    upper[at] = upper[at].max(value);
                 }
             }
         }
-        if let Ok(parent) = usize::try_from(out.parent[i]) {
+        if let Ok(parent) = usize::try_from(parents[i]) {
             for k in 0..d {
                 let (from, to) = (i * d + k, parent * d + k);
-                out.lower[to] = out.lower[to].min(out.lower[from]);
-                out.upper[to] = out.upper[to].max(out.upper[from]);
+                lower[to] = lower[to].min(lower[from]);
+                upper[to] = upper[to].max(upper[from]);
             }
         }
     }
-    out
+    (lower, upper)
 }
 
 /// The numbers of a posterior at a tree's nodes.

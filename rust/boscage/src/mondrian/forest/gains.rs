@@ -70,7 +70,7 @@ fn of_tree<S: Scalar, P: Statistics>(
         }
         let (left, right) = all.split_at(arena.n_rows(left));
         let within = squares(left) + squares(right);
-        let feature = forest.domain.feature_of(arena.cut(node).feature as usize);
+        let feature = forest.domain.feature_of(arena.cut(node).coordinate as usize);
         gains[feature] += squares(all) - within - within / (counted - 2.0);
     }
     gains

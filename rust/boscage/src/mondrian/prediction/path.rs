@@ -166,7 +166,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
                 return;
             }
             let stays = |x: X| skip.keeps(x.into());
-            if here.iter().any(|&test_row| !stays(self.test_rows.row(test_row)[skip.feature as usize])) {
+            if here.iter().any(|&test_row| !stays(self.test_rows.row(test_row)[skip.coordinate as usize])) {
                 let middle = group.start + partition(here, &mut self.buffer, &self.test_rows, skip.cut());
                 let (left, right) = (group.start..middle, middle..group.end);
                 let (stay, leave) = if skip.right { (right, left) } else { (left, right) };
@@ -217,7 +217,7 @@ impl<'a, S: Scalar, X: Scalar> Walk<'a, S, X> {
         let middle = group.start
             + match here {
                 &mut [test_row] => {
-                    usize::from(!cut.goes_right(self.test_rows.row(test_row)[cut.feature as usize].into()))
+                    usize::from(!cut.goes_right(self.test_rows.row(test_row)[cut.coordinate as usize].into()))
                 }
                 _ => partition(here, &mut self.buffer, &self.test_rows, cut),
             };
@@ -317,8 +317,8 @@ impl<'a> Shells<'a> {
     /// The tree's own next cut comes at `end`, so all cuts before it are the shells'.
     fn separates(&mut self, end: f64, value: impl Fn(u32) -> f64) -> Option<f64> {
         while let Some(cut) = self.cell.next_cut(end) {
-            let right = cut.goes_right(value(cut.feature));
-            let (low, _) = self.domain.bounds(self.tree_level as usize, cut.feature as usize);
+            let right = cut.goes_right(value(cut.coordinate));
+            let (low, _) = self.domain.bounds(self.tree_level as usize, cut.coordinate as usize);
             let rows_right = cut.goes_right(low);
             if right != rows_right {
                 return Some(cut.time);

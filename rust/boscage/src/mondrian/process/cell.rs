@@ -35,7 +35,7 @@ struct PendingCut {
 /// What [`Cell::descend`] changed; [`Cell::ascend_to`] restores it.
 #[derive(Debug)]
 struct Step {
-    feature: u32,
+    coordinate: u32,
     /// The level whose process has the cut.
     level: u32,
     base: usize,
@@ -111,7 +111,7 @@ impl<'a> Cell<'a> {
             let mut rates = std::mem::replace(&mut self.rates[level], SumTree::empty());
             rates.copy_numbers(&self.root.rates[level]);
             for (cut, _) in path {
-                let d = cut.feature as usize;
+                let d = cut.coordinate as usize;
                 rates.numbers()[d] = self.rate(level, d);
             }
             rates.sum();
@@ -145,7 +145,7 @@ impl<'a> Cell<'a> {
             for level in self.levels.iter_mut().rev() {
                 *level = self.saved.pop().expect("all levels were saved");
             }
-            let d = step.feature as usize;
+            let d = step.coordinate as usize;
             self.low[d] = step.low;
             self.high[d] = step.high;
             if self.base == step.base {
@@ -174,14 +174,14 @@ impl<'a> Cell<'a> {
         }
         let time = pending.time;
         if time == f64::INFINITY {
-            return (first, Cut { time, feature: 0, threshold: 0.0 });
+            return (first, Cut { time, coordinate: 0, threshold: 0.0 });
         }
-        let (feature, threshold) = pending.place.unwrap_or_else(|| {
+        let (coordinate, threshold) = pending.place.unwrap_or_else(|| {
             let place = self.draw_place(first);
             self.levels[first].pending = Some(PendingCut { time, place: Some(place) });
             place
         });
-        (first, Cut { time, feature, threshold })
+        (first, Cut { time, coordinate, threshold })
     }
 
     /// The pending cut of a level (Algorithm 5.2, line 3, on a cell instead of a data box).
@@ -222,7 +222,7 @@ impl<'a> Cell<'a> {
     fn level_of(&self, cut: Cut) -> usize {
         let last = self.levels.len() - 1;
         let cuts = |&level: &usize| {
-            let (low, high) = self.domain.bounds(level, cut.feature as usize);
+            let (low, high) = self.domain.bounds(level, cut.coordinate as usize);
             low <= cut.threshold && cut.threshold < high
         };
         (self.base..last).find(cuts).unwrap_or(last)
@@ -230,9 +230,9 @@ impl<'a> Cell<'a> {
 
     /// Goes to one side of a level's pending cut, so that `ascend_to` can undo it.
     fn take(&mut self, level: usize, cut: Cut, right: bool) {
-        let d = cut.feature as usize;
-        let (feature, low, high, base) = (cut.feature, self.low[d], self.high[d], self.base);
-        self.steps.push(Step { feature, level: level as u32, base, low, high });
+        let d = cut.coordinate as usize;
+        let (coordinate, low, high, base) = (cut.coordinate, self.low[d], self.high[d], self.base);
+        self.steps.push(Step { coordinate, level: level as u32, base, low, high });
         self.levels.iter().for_each(|&level| self.saved.push(level));
         if self.go(level, cut, right) {
             // A new base has all of its part, and no hole.
@@ -247,7 +247,7 @@ impl<'a> Cell<'a> {
 
     /// Goes to one side of a level's cut; returns whether the base changed. Rates are not updated.
     fn go(&mut self, level: usize, cut: Cut, right: bool) -> bool {
-        let d = cut.feature as usize;
+        let d = cut.coordinate as usize;
         // A cut of a shell leaves the boxes within the shell whole on one side and absent on the other: right
         // of a cut above the hole, left of a cut below it.
         let outer = self.hole(level, d).is_some_and(|(hole_low, _)| right == (cut.threshold >= hole_low));
@@ -346,7 +346,7 @@ mod tests {
         while cuts.len() < n {
             let Some(cut) = cell.next_cut(f64::INFINITY) else { break };
             cuts.push(cut);
-            cell.descend(cut.goes_right(x[cut.feature as usize]));
+            cell.descend(cut.goes_right(x[cut.coordinate as usize]));
         }
         cuts
     }
@@ -366,7 +366,7 @@ mod tests {
                     let mut far = path(&domain, level, seed, &x, 400);
                     // A cut of an outer shell lies outside the box in its feature.
                     far.retain(|cut| {
-                        let (low, high) = domain.bounds(own as usize, cut.feature as usize);
+                        let (low, high) = domain.bounds(own as usize, cut.coordinate as usize);
                         cut.threshold >= low && cut.threshold < high && cut.time <= last
                     });
                     assert_eq!(near, far, "seed {seed}, level {level}");
@@ -462,14 +462,14 @@ mod tests {
                 let mut cell = Cell::root(&domain, level, Key::of_tree(seed, 0));
                 let cut = loop {
                     let cut = cell.next_cut(f64::INFINITY).unwrap();
-                    let d = cut.feature as usize;
+                    let d = cut.coordinate as usize;
                     let right = cut.goes_right(x[d]);
                     if right != cut.goes_right(y[d]) {
                         break cut;
                     }
                     cell.descend(right);
                 };
-                let d = cut.feature as usize;
+                let d = cut.coordinate as usize;
                 time += cut.time;
                 first += f64::from(u8::from(d == 0));
                 along += (cut.threshold - x[d].min(y[d])) / (x[d] - y[d]).abs();

@@ -7,12 +7,12 @@ use crate::data::goes_right;
 pub(crate) struct Cut {
     pub(crate) time: f64,
     /// The coordinate; see [`Domain::feature_of`](crate::mondrian::process::domain::Domain::feature_of).
-    pub(crate) feature: u32,
+    pub(crate) coordinate: u32,
     pub(crate) threshold: f64,
 }
 
 impl Cut {
-    /// The side of a value of the cut's feature.
+    /// The side of a value of the cut's coordinate.
     #[inline]
     pub(crate) fn goes_right(self, value: f64) -> bool {
         goes_right(value, self.threshold)
@@ -25,23 +25,23 @@ pub(crate) struct SkippedCut {
     pub(crate) threshold: f64,
     pub(crate) time: f64,
     /// The coordinate; see [`Domain::feature_of`](crate::mondrian::process::domain::Domain::feature_of).
-    pub(crate) feature: u32,
+    pub(crate) coordinate: u32,
     /// The rows' side.
     pub(crate) right: bool,
 }
 
 impl SkippedCut {
-    pub(crate) fn of(Cut { time, feature, threshold }: Cut, right: bool) -> Self {
-        Self { threshold, time, feature, right }
+    pub(crate) fn of(Cut { time, coordinate, threshold }: Cut, right: bool) -> Self {
+        Self { threshold, time, coordinate, right }
     }
 
-    /// Whether a value of the cut's feature is on the rows' side.
+    /// Whether a value of the cut's coordinate is on the rows' side.
     #[inline]
     pub(crate) fn keeps(self, value: f64) -> bool {
         goes_right(value, self.threshold) == self.right
     }
 
     pub(crate) fn cut(self) -> Cut {
-        Cut { time: self.time, feature: self.feature, threshold: self.threshold }
+        Cut { time: self.time, coordinate: self.coordinate, threshold: self.threshold }
     }
 }

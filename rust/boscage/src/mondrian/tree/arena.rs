@@ -64,7 +64,7 @@ pub(crate) enum NodeKind {
 struct SplitNode {
     threshold: f64,
     time: f64,
-    feature: u32,
+    coordinate: u32,
     children: [NodeId; 2],
     n_rows: u32,
     /// The skipped cuts right above.
@@ -198,14 +198,14 @@ impl Arena {
 
     /// A split's cut.
     pub(crate) fn cut(&self, split: NodeId) -> Cut {
-        let SplitNode { time, feature, threshold, .. } = self.splits[split.rank()];
-        Cut { time, feature, threshold }
+        let SplitNode { time, coordinate, threshold, .. } = self.splits[split.rank()];
+        Cut { time, coordinate, threshold }
     }
 
     /// The side that a test row goes to, and the child there.
     pub(crate) fn follow(&self, split: NodeId, x: impl Fn(u32) -> f64) -> (bool, NodeId) {
-        let SplitNode { feature, threshold, children, .. } = &self.splits[split.rank()];
-        let right = goes_right(x(*feature), *threshold);
+        let SplitNode { coordinate, threshold, children, .. } = &self.splits[split.rank()];
+        let right = goes_right(x(*coordinate), *threshold);
         (right, children[usize::from(right)])
     }
 
@@ -238,14 +238,14 @@ impl Arena {
             let first = if node.is_leaf() {
                 self.leaves[node.rank()].first
             } else {
-                self.splits[node.rank()].feature ^ self.splits[node.rank()].threshold.to_bits() as u32
+                self.splits[node.rank()].coordinate ^ self.splits[node.rank()].threshold.to_bits() as u32
             };
             seen ^ self.run(node).start ^ first
         });
         let skips = nodes.fold(0, |seen, node| match self.skips(node) {
             [] => seen,
-            [skip] => seen ^ skip.feature,
-            [first, .., last] => seen ^ first.feature ^ last.feature,
+            [skip] => seen ^ skip.coordinate,
+            [first, .., last] => seen ^ first.coordinate ^ last.coordinate,
         });
         std::hint::black_box(records ^ skips);
     }
@@ -301,12 +301,18 @@ impl Arena {
 
     pub(super) fn add_split(
         &mut self,
-        Cut { time, feature, threshold }: Cut,
+        Cut { time, coordinate, threshold }: Cut,
         run: SkippedRun,
         n_rows: usize,
     ) -> NodeId {
-        let split =
-            SplitNode { threshold, time, feature, children: [NodeId::NONE; 2], n_rows: n_rows as u32, run };
+        let split = SplitNode {
+            threshold,
+            time,
+            coordinate,
+            children: [NodeId::NONE; 2],
+            n_rows: n_rows as u32,
+            run,
+        };
         if let Some(at) = self.free_splits.pop() {
             self.splits[at.rank()] = split;
             return at;

@@ -7,7 +7,7 @@ use crate::mondrian::tree::arena::{Arena, NodeId};
 /// A bound that moved, or may move.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoundMove<S> {
-    pub(super) feature: u32,
+    pub(super) coordinate: u32,
     pub(super) high: bool,
     pub(super) before: S,
     pub(super) now: S,
@@ -78,8 +78,8 @@ pub(super) fn retain<S: Scalar>(
 ) {
     let mut n = 0;
     for i in 0..loose.len() {
-        let BoundMove { feature, high: is_high, before, now } = loose[i];
-        let value = if is_high { high(feature as usize) } else { low(feature as usize) };
+        let BoundMove { coordinate, high: is_high, before, now } = loose[i];
+        let value = if is_high { high(coordinate as usize) } else { low(coordinate as usize) };
         let farther = if is_high { value > now } else { value < now };
         // Written always and counted conditionally, so that there is no branch.
         loose[n] = BoundMove { now: if farther { value } else { now }, ..loose[i] };

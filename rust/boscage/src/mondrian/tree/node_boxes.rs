@@ -168,8 +168,8 @@ impl<S: Scalar> NodeBoxes<S> {
             if note && *bounds != now {
                 let moved = (0..N).filter(|&i| bounds[i] != now[i]);
                 self.moves.extend(moved.map(|i| {
-                    let feature = (first + i) as u32;
-                    BoundMove { feature, high: is_high, before: bounds[i], now: now[i] }
+                    let coordinate = (first + i) as u32;
+                    BoundMove { coordinate, high: is_high, before: bounds[i], now: now[i] }
                 }));
             }
             bounds.copy_from_slice(&now);
@@ -205,8 +205,8 @@ impl<S: Scalar> NodeBoxes<S> {
         let first = self.moves.len();
         if let Moved::Bounds { start, end } = below {
             for i in start as usize..end as usize {
-                let BoundMove { feature, high, now, .. } = self.moves[i];
-                self.reach(slot, feature, high, now);
+                let BoundMove { coordinate, high, now, .. } = self.moves[i];
+                self.reach(slot, coordinate, high, now);
             }
             return self.moved_since(first);
         }
@@ -250,7 +250,7 @@ impl<S: Scalar> NodeBoxes<S> {
         loose.clear();
         if let Moved::Bounds { start, end } = below {
             let (low, high) = self.bounds(slot);
-            let bound = |of: &BoundMove<S>| if of.high { high } else { low }[of.feature as usize];
+            let bound = |of: &BoundMove<S>| if of.high { high } else { low }[of.coordinate as usize];
             let moves = &self.moves[start as usize..end as usize];
             loose.extend(moves.iter().filter(|of| of.before == bound(of)));
         } else {
@@ -274,8 +274,8 @@ impl<S: Scalar> NodeBoxes<S> {
                 }
             }
         }
-        for &BoundMove { feature, high, now, .. } in &loose {
-            let at = self.place(slot, feature, high);
+        for &BoundMove { coordinate, high, now, .. } in &loose {
+            let at = self.place(slot, coordinate, high);
             self.bounds[at] = now;
         }
         self.moves.extend_from_slice(&loose);
@@ -284,12 +284,12 @@ impl<S: Scalar> NodeBoxes<S> {
     }
 
     /// Extends a box to a value in one feature.
-    fn reach(&mut self, slot: usize, feature: u32, high: bool, now: S) {
-        let at = self.place(slot, feature, high);
+    fn reach(&mut self, slot: usize, coordinate: u32, high: bool, now: S) {
+        let at = self.place(slot, coordinate, high);
         let before = self.bounds[at];
         if if high { now > before } else { now < before } {
             self.bounds[at] = now;
-            self.moves.push(BoundMove { feature, high, before, now });
+            self.moves.push(BoundMove { coordinate, high, before, now });
         }
     }
 
@@ -381,8 +381,8 @@ impl<S: Scalar> NodeBoxes<S> {
     }
 
     /// Where one bound is.
-    fn place(&self, slot: usize, feature: u32, high: bool) -> usize {
-        (2 * slot + usize::from(high)) * self.n_features + feature as usize
+    fn place(&self, slot: usize, coordinate: u32, high: bool) -> usize {
+        (2 * slot + usize::from(high)) * self.n_features + coordinate as usize
     }
 
     /// The number of boxes or rows off which a node's box is read.
@@ -410,9 +410,9 @@ impl<S: Scalar> NodeBoxes<S> {
         let (low, high) = self.bounds(slot);
         to_low.copy_from_slice(low);
         to_high.copy_from_slice(high);
-        for &BoundMove { feature, high, now, .. } in &loose {
+        for &BoundMove { coordinate, high, now, .. } in &loose {
             let bounds = if high { &mut *to_high } else { &mut *to_low };
-            bounds[feature as usize] = now;
+            bounds[coordinate as usize] = now;
         }
         true
     }
@@ -439,16 +439,16 @@ impl<S: Scalar> NodeBoxes<S> {
         let (low, high) = self.bounds(slot);
         for &row in rows {
             for (d, ((&value, &low), &high)) in table.row(row).iter().zip(low).zip(high).enumerate() {
-                let feature = d as u32;
+                let coordinate = d as u32;
                 // Where all rows are equal, those that stay are equal as well.
                 if low == high {
                     continue;
                 }
                 if value == low {
-                    loose.push(BoundMove { feature, high: false, before: low, now: S::MAX });
+                    loose.push(BoundMove { coordinate, high: false, before: low, now: S::MAX });
                 }
                 if value == high {
-                    loose.push(BoundMove { feature, high: true, before: high, now: S::MIN });
+                    loose.push(BoundMove { coordinate, high: true, before: high, now: S::MIN });
                 }
             }
         }

@@ -38,7 +38,7 @@ impl<S: Scalar, T: Copy + PartialEq> Process<'_, S, T> {
 
     /// Whether all rows go to one side of a cut.
     pub(crate) fn all_go(&self, rows: &[RowId], cut: Cut, right: bool) -> bool {
-        let column = self.table.column(cut.feature, rows.len());
+        let column = self.table.column(cut.coordinate, rows.len());
         rows.iter().all(|&row| cut.goes_right(column.at(row)) == right)
     }
 
@@ -62,7 +62,7 @@ pub(crate) fn partition<S: Scalar>(
     table: &Table<'_, S>,
     cut: Cut,
 ) -> usize {
-    let column = table.column(cut.feature, rows.len());
+    let column = table.column(cut.coordinate, rows.len());
     let threshold = S::not_above(cut.threshold);
     let goes_right = |row: RowId| goes_right(column.value(row), threshold);
     let Some(&first) = rows.first() else { return 0 };

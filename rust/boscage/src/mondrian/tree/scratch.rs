@@ -123,7 +123,7 @@ impl<'a> Scratch<'a> {
         let cut = arena.cut(split);
         let n_left = match &mut rows[task.range()] {
             // Most nodes are reached by one row.
-            &mut [row] => usize::from(!cut.goes_right(table.column(cut.feature, 1).at(row))),
+            &mut [row] => usize::from(!cut.goes_right(table.column(cut.coordinate, 1).at(row))),
             here => partition(here, &mut self.buffer, table, cut),
         };
         let middle = task.start + n_left as u32;

@@ -8,7 +8,7 @@ use crate::bayes::smc::tests::{CLASSES, prior, table};
 use crate::bayes::smc::*;
 use crate::bayes::testing::enumerate::{Exact, WeightedCut};
 use crate::bayes::testing::{categories, missing_values};
-use crate::data::sorted_columns::SortedColumns;
+use crate::data::sorted::columns::SortedColumns;
 
 /// At the root and on both sides of each of its cuts, on data with ties, equal rows and constant features.
 #[test]

@@ -125,7 +125,7 @@ fn predict_chunk<S: Scalar, V: LeftOutVisitor>(
             let mut middle = range.start;
             for i in range.clone() {
                 let (row, at) = order[i];
-                if cut.goes_right(table.row(row)[cut.feature as usize].into()) {
+                if cut.goes_right(table.row(row)[cut.coordinate as usize].into()) {
                     to_right.push((row, at));
                 } else {
                     order[middle] = (row, at);

@@ -1,14 +1,15 @@
 //! The training features, sorted once for all trees.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::sync::OnceLock;
 
 use crate::control::{Control, Threads};
 use crate::data::Rows;
 use crate::data::categories::{RightSide, n_rules};
-use crate::data::sorted_column::SortedColumn;
+use crate::data::sorted::column::SortedColumn;
+use crate::data::sorted::ties::Ties;
 use crate::data::splits::{FeatureKinds, SideRule};
-use crate::data::ties::Ties;
 use crate::error::Result;
 
 /// Features by column: each row's value as its rank among the distinct values of the column, and the rows in
@@ -31,6 +32,10 @@ pub(crate) struct SortedColumns {
     rules: CategoryRules,
     kinds: FeatureKinds,
     tells_rows_apart: bool,
+    /// The columns with more than one value, ascending.
+    varying: Vec<u32>,
+    /// The same, those first in which most rows do not have the most frequent value.
+    telling: Vec<u32>,
     /// Computed on first use.
     ties: OnceLock<Ties>,
 }
@@ -43,9 +48,11 @@ impl SortedColumns {
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
         let rules = CategoryRules::new(rows);
-        let column = |d| match rules.first(d) {
-            None => SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control),
-            Some(rule) => rule.column(rows, control),
+        let nonzero = rows.is_sparse().then(|| NonzeroByFeature::new(rows));
+        let column = |d| match (rules.first(d), &nonzero) {
+            (Some(rule), _) => rule.column(rows, control),
+            (None, Some(nonzero)) => SortedColumn::sparse(nonzero.of(d), n_rows, control),
+            (None, None) => SortedColumn::new((0..n_rows).map(|i| rows.at(i, d)), control),
         };
         let mut columns: Vec<SortedColumn> =
             threads.map(n_features, column).into_iter().collect::<Result<_>>()?;
@@ -60,6 +67,10 @@ impl SortedColumns {
         features_again.extend(more.iter().map(|rule| rule.feature));
         let of_more = threads.map(more.len(), |i| more[i].column(rows, control));
         columns.extend(of_more.into_iter().collect::<Result<Vec<_>>>()?);
+        let varies = |d: &u32| columns[*d as usize].n_values() > 1;
+        let varying: Vec<u32> = (0..columns.len() as u32).filter(varies).collect();
+        let mut telling = varying.clone();
+        telling.sort_by_key(|&d| Reverse(columns[d as usize].n_uncommon()));
         let n_columns = counts(n_features, &features_again);
         let n_categories = if rules.is_empty() { Vec::new() } else { rows.n_categories().to_vec() };
         let kinds = FeatureKinds { n_categories, has_missing };
@@ -73,6 +84,8 @@ impl SortedColumns {
             rules,
             kinds,
             tells_rows_apart,
+            varying,
+            telling,
             ties,
         })
     }
@@ -90,6 +103,11 @@ impl SortedColumns {
     /// Number of columns: one for each feature, and more if values of it are missing or categories.
     pub(crate) fn n_columns(&self) -> usize {
         self.columns.len()
+    }
+
+    /// Number of values that the columns store.
+    pub(crate) fn n_stored(&self) -> usize {
+        self.columns.iter().map(SortedColumn::n_stored).sum()
     }
 
     /// What the features hold.
@@ -167,21 +185,55 @@ impl SortedColumns {
         self.tells_rows_apart
     }
 
+    /// The columns with more than one value, ascending.
+    pub(crate) fn varying(&self) -> &[u32] {
+        &self.varying
+    }
+
+    /// The columns with more than one value, those first that tell most pairs of rows apart.
+    pub(crate) fn telling(&self) -> &[u32] {
+        &self.telling
+    }
+
     /// A column.
     pub(crate) fn column(&self, column: u32) -> &SortedColumn {
         &self.columns[column as usize]
     }
 
-    /// Whether a feature varies among some rows, of which there is at least one.
-    pub(crate) fn varies(&self, feature: u32, rows: &[u32]) -> bool {
-        let column = self.column(feature);
-        let first = column.rank(rows[0]);
-        rows.iter().any(|&row| column.rank(row) != first)
-    }
-
     /// The features in which rows share values.
     pub(crate) fn ties(&self) -> &Ties {
         self.ties.get_or_init(|| Ties::new(&self.columns))
+    }
+}
+
+/// The values of sparse rows that are not 0, by feature.
+struct NonzeroByFeature {
+    starts: Vec<usize>,
+    /// Each with its row; rows ascend in each feature.
+    values: Vec<(u32, f64)>,
+}
+
+impl NonzeroByFeature {
+    fn new(rows: Rows<'_>) -> Self {
+        let mut starts = vec![0; rows.n_features() + 1];
+        for row in 0..rows.n_rows() {
+            rows.nonzero(row).for_each(|(feature, _)| starts[feature + 1] += 1);
+        }
+        for feature in 0..rows.n_features() {
+            starts[feature + 1] += starts[feature];
+        }
+        let (mut next, mut values) = (starts.clone(), vec![(0, 0.0); starts[rows.n_features()]]);
+        for row in 0..rows.n_rows() {
+            for (feature, value) in rows.nonzero(row) {
+                values[next[feature]] = (row as u32, value);
+                next[feature] += 1;
+            }
+        }
+        Self { starts, values }
+    }
+
+    fn of(&self, feature: usize) -> &[(u32, f64)] {
+        &self.values[self.starts[feature]..self.starts[feature + 1]]
     }
 }
 

@@ -1,6 +1,6 @@
 //! Features in which rows share values.
 
-use crate::data::sorted_column::SortedColumn;
+use crate::data::sorted::column::SortedColumn;
 
 /// The features with ties.
 #[derive(Debug)]
@@ -16,16 +16,11 @@ pub(crate) struct Ties {
 
 impl Ties {
     pub(crate) fn new(columns: &[SortedColumn]) -> Self {
-        /// The uncommon rows of a feature are listed if they are at most `1 / RARE` of all rows; the lists
-        /// are then short compared with the table.
-        const RARE: usize = 8;
         let mut ties = Self { constant: Vec::new(), varying: Vec::new(), starts: vec![0], rows: Vec::new() };
         for (d, column) in (0..).zip(columns) {
             if column.has_ties() {
-                let uncommon = column.uncommon();
-                if uncommon.iter().map(|rows| rows.len()).sum::<usize>() <= column.ranks().len() / RARE {
-                    ties.rows.extend(uncommon.into_iter().flatten());
-                }
+                // The lists are short compared with the table.
+                ties.rows.extend(column.few_uncommon().into_iter().flatten().flatten());
                 if column.n_values() == 1 { &mut ties.constant } else { &mut ties.varying }.push(d);
             }
             ties.starts.push(ties.rows.len());
@@ -46,7 +41,7 @@ impl Ties {
 mod tests {
     use crate::control::{Control, Threads};
     use crate::data::Rows;
-    use crate::data::sorted_columns::SortedColumns;
+    use crate::data::sorted::columns::SortedColumns;
 
     #[test]
     fn rows_of_rare_values_are_listed() {

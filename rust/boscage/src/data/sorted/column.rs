@@ -10,10 +10,12 @@
 //! if the present values are all equal, and its threshold is infinite; otherwise the threshold is uniform in the range
 //! of the present values.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::control::Control;
-use crate::data::{Scalar, goes_right};
+use crate::data::sorted::distinct_values::DistinctValues;
+use crate::data::sorted::ranked_rows::RankedRows;
 use crate::error::Result;
 use crate::math::order::{from_ordered, to_ordered};
 
@@ -63,60 +65,41 @@ pub(crate) struct SortedColumn {
     /// The present values.
     values: DistinctValues,
     missing: MissingRank,
-    /// Each row's rank.
-    ranks: Vec<u32>,
-    /// Rows by rank.
-    order: Vec<u32>,
-    /// Positions in `order` of the rows with the most frequent value.
-    commonest: Range<usize>,
-}
-
-/// The distinct values of a column, ascending; in single precision if that is exact.
-#[derive(Debug, Clone)]
-enum DistinctValues {
-    Single(Box<[f32]>),
-    Double(Box<[f64]>),
+    rows: RankedRows,
 }
 
 impl SortedColumn {
     /// The column in which missing values, if there are any, are the lowest.
     pub(crate) fn new(column: impl Iterator<Item = f64>, control: &Control) -> Result<Self> {
-        /// Rows sorted between two checks of the stop flag.
-        const PIECE: usize = 1 << 20;
-        /// Below all numbers.
-        const MISSING: i64 = i64::MIN;
-        // Negative zero becomes zero, so that equal values have equal ranks.
-        let key = |value: f64| if value.is_nan() { MISSING } else { to_ordered(value + 0.0) };
-        let mut sorted: Vec<(i64, u32)> =
-            column.enumerate().map(|(row, value)| (key(value), row as u32)).collect();
-        for piece in sorted.chunks_mut(PIECE) {
-            control.check()?;
-            piece.sort_unstable();
+        let sorted = sort_values((0..).zip(column), control)?;
+        let groups = sorted.chunk_by(has_same_value);
+        let rows = RankedRows::dense(groups.clone(), sorted.len());
+        Ok(Self::of_groups(groups, rows))
+    }
+
+    /// The same column, of values that are 0 except for those given, each with its row, ascending. If these are few,
+    /// only their rows are stored.
+    pub(crate) fn sparse(nonzero: &[(u32, f64)], n_rows: usize, control: &Control) -> Result<Self> {
+        if !RankedRows::are_few(nonzero.len(), n_rows) {
+            let mut column = vec![0.0; n_rows];
+            nonzero.iter().for_each(|&(row, value)| column[row as usize] = value);
+            return Self::new(column.into_iter(), control);
         }
-        if sorted.len() > PIECE {
-            // The stable sort recognises the sorted pieces and merges them.
-            sorted.sort_by(Ord::cmp);
-        }
-        let mut ranks = vec![0; sorted.len()];
-        let mut rank = 0;
-        for (i, &(value, row)) in sorted.iter().enumerate() {
-            rank += u32::from(i > 0 && sorted[i - 1].0 != value);
-            ranks[row as usize] = rank;
-        }
-        let same = sorted.chunk_by(|a, b| a.0 == b.0);
-        let present = same.clone().filter(|same| same[0].0 != MISSING);
-        let values = DistinctValues::new(present.map(|same| from_ordered(same[0].0)));
-        let has_missing = sorted.first().is_some_and(|lowest| lowest.0 == MISSING);
-        let missing = if has_missing { MissingRank::Lowest } else { MissingRank::None };
-        let (mut commonest, mut end) = (0..0, 0);
-        for same in same {
-            end += same.len();
-            if same.len() > commonest.len() {
-                commonest = end - same.len()..end;
-            }
-        }
-        let order = sorted.iter().map(|&(_, row)| row).collect();
-        Ok(Self { values, missing, ranks, order, commonest })
+        let sorted = sort_values(nonzero.iter().copied(), control)?;
+        let zero = [(to_ordered(0.0), 0)];
+        let (below, above) = sorted.split_at(sorted.partition_point(|value| value.0 < zero[0].0));
+        let groups = [below, above].map(|rows| rows.chunk_by(has_same_value));
+        let rows = RankedRows::sparse(groups.clone(), n_rows);
+        let [below, above] = groups;
+        Ok(Self::of_groups(below.chain([&zero[..]]).chain(above), rows))
+    }
+
+    /// The column of groups of equal values, ascending.
+    fn of_groups<'v>(groups: impl Iterator<Item = &'v [(i64, u32)]> + Clone, rows: RankedRows) -> Self {
+        let mut values = groups.map(|group| group[0].0).peekable();
+        let missing =
+            if values.next_if_eq(&MISSING).is_some() { MissingRank::Lowest } else { MissingRank::None };
+        Self { values: DistinctValues::new(values.map(from_ordered)), missing, rows }
     }
 
     /// The column of the same feature in which missing values are the highest; None if no value is missing.
@@ -124,15 +107,8 @@ impl SortedColumn {
         if self.missing != MissingRank::Lowest {
             return None;
         }
-        let (n_missing, n_present) = (self.end(0), self.values.len() as u32);
-        let ranks = self.ranks.iter().map(|rank| rank.checked_sub(1).unwrap_or(n_present)).collect();
-        let mut order = self.order.clone();
-        order.rotate_left(n_missing);
-        let commonest = match self.commonest.start.checked_sub(n_missing) {
-            Some(start) => start..self.commonest.end - n_missing,
-            None => self.order.len() - n_missing..self.order.len(),
-        };
-        Some(Self { values: self.values.clone(), missing: MissingRank::Highest, ranks, order, commonest })
+        let rows = self.rows.with_first_last(self.values.len() as u32);
+        Some(Self { values: self.values.clone(), missing: MissingRank::Highest, rows })
     }
 
     /// Whether values are missing.
@@ -171,12 +147,22 @@ impl SortedColumn {
 
     /// A row's rank.
     pub(crate) fn rank(&self, row: u32) -> u32 {
-        self.ranks[row as usize]
+        self.rows.rank(row)
+    }
+
+    /// Number of rows whose rank is stored.
+    pub(crate) fn n_stored(&self) -> usize {
+        self.rows.n_stored()
     }
 
     /// The rank of every row.
-    pub(crate) fn ranks(&self) -> &[u32] {
-        &self.ranks
+    pub(crate) fn ranks(&self) -> Cow<'_, [u32]> {
+        self.rows.ranks()
+    }
+
+    /// Number of rows that do not have the most frequent value.
+    pub(crate) fn n_uncommon(&self) -> usize {
+        self.rows.n_uncommon()
     }
 
     /// Number of distinct values; missing counts as one.
@@ -186,7 +172,7 @@ impl SortedColumn {
 
     /// Whether two rows share a value.
     pub(crate) fn has_ties(&self) -> bool {
-        (self.n_values() as usize) < self.ranks.len()
+        (self.n_values() as usize) < self.rows.n_rows()
     }
 
     /// The lowest and the highest value that is present; zeros if all are missing.
@@ -222,6 +208,32 @@ impl SortedColumn {
         Span { low, high, has_missing }
     }
 
+    /// The span of some rows, ascending.
+    pub(crate) fn span_of_rows(&self, rows: &[u32]) -> Span {
+        match self.uncommon_among(rows) {
+            Some(uncommon) => {
+                self.span(uncommon.map(|row| self.rank(row)).chain([self.rows.commonest_rank()]))
+            }
+            None => self.span(rows.iter().map(|&row| self.rank(row))),
+        }
+    }
+
+    /// Whether the ranks of some rows differ; the rows ascend, and there is at least one.
+    pub(crate) fn varies_among(&self, rows: &[u32]) -> bool {
+        match self.uncommon_among(rows) {
+            Some(mut uncommon) => uncommon.next().is_some(),
+            None => rows.iter().any(|&row| self.rank(row) != self.rank(rows[0])),
+        }
+    }
+
+    /// Those of some rows, ascending, that do not have the most frequent value. None unless the rows of the table
+    /// without it are fewer, so that at least one of the given rows has it.
+    fn uncommon_among(&self, rows: &[u32]) -> Option<impl Iterator<Item = u32>> {
+        let parts = self.few_uncommon()?;
+        let is_among = |row: &u32| rows.binary_search(row).is_ok();
+        (self.n_uncommon() < rows.len()).then(|| parts.into_iter().flatten().copied().filter(is_among))
+    }
+
     /// The lowest and the highest rank of the rows of a span, of which some have a present value.
     pub(crate) fn ranks_of(&self, span: Span) -> (u32, u32) {
         match self.missing {
@@ -254,32 +266,33 @@ impl SortedColumn {
     }
 
     /// The rows whose rank is above `low` and not above `high`.
-    pub(crate) fn between(&self, low: u32, high: u32) -> &[u32] {
-        &self.order[self.end(low)..self.end(high)]
+    pub(crate) fn between(&self, low: u32, high: u32) -> Cow<'_, [u32]> {
+        self.rows.at(self.end(low)..self.end(high))
     }
 
-    /// Positions in [`Self::order`] of the ranks from `low` to `high`; without ties a position is a rank.
+    /// Positions in the order of ranks of those from `low` to `high`; without ties a position is a rank.
     pub(crate) fn places(&self, low: u32, high: u32) -> Range<usize> {
         low.checked_sub(1).map_or(0, |below| self.end(below))..self.end(high)
     }
 
     /// Number of rows whose rank is not above a rank.
     fn end(&self, rank: u32) -> usize {
-        if self.has_ties() {
-            self.order.partition_point(|&row| !goes_right(self.rank(row), rank))
-        } else {
-            rank as usize + 1
-        }
+        if self.has_ties() { self.rows.end(rank) } else { rank as usize + 1 }
     }
 
-    /// All rows in order of rank.
-    pub(crate) fn order(&self) -> &[u32] {
-        &self.order
+    /// The rows at some positions in the order of ranks.
+    pub(crate) fn rows_at(&self, places: Range<usize>) -> Cow<'_, [u32]> {
+        self.rows.at(places)
     }
 
-    /// The rows whose value is not the most frequent one: those below it, and those above it.
-    pub(crate) fn uncommon(&self) -> [&[u32]; 2] {
-        [&self.order[..self.commonest.start], &self.order[self.commonest.end..]]
+    /// The rank of the most frequent value.
+    pub(crate) fn commonest_rank(&self) -> u32 {
+        self.rows.commonest_rank()
+    }
+
+    /// The rows whose value is not the most frequent one, if they are few: those below it, and those above it.
+    pub(crate) fn few_uncommon(&self) -> Option<[&[u32]; 2]> {
+        RankedRows::are_few(self.n_uncommon(), self.rows.n_rows()).then(|| self.rows.uncommon())
     }
 
     /// The highest rank that is on the left of a threshold, if there is one.
@@ -400,35 +413,29 @@ impl SortedColumn {
     }
 }
 
-impl DistinctValues {
-    fn new(values: impl Iterator<Item = f64> + Clone) -> Self {
-        let narrow: Option<Box<[f32]>> = values.clone().map(f32::exact).collect();
-        narrow.map_or_else(|| Self::Double(values.collect()), Self::Single)
-    }
+/// Stands for a missing value among ordered values, below all numbers.
+const MISSING: i64 = i64::MIN;
 
-    fn len(&self) -> usize {
-        match self {
-            Self::Single(values) => values.len(),
-            Self::Double(values) => values.len(),
-        }
+/// Values in order, each with its row; rows with equal values are ascending.
+fn sort_values(values: impl Iterator<Item = (u32, f64)>, control: &Control) -> Result<Vec<(i64, u32)>> {
+    /// Rows sorted between two checks of the stop flag.
+    const PIECE: usize = 1 << 20;
+    // Negative zero becomes zero, so that equal values have equal ranks.
+    let key = |value: f64| if value.is_nan() { MISSING } else { to_ordered(value + 0.0) };
+    let mut sorted: Vec<(i64, u32)> = values.map(|(row, value)| (key(value), row)).collect();
+    for piece in sorted.chunks_mut(PIECE) {
+        control.check()?;
+        piece.sort_unstable();
     }
+    if sorted.len() > PIECE {
+        // The stable sort recognises the sorted pieces and merges them.
+        sorted.sort_by(Ord::cmp);
+    }
+    Ok(sorted)
+}
 
-    fn at(&self, i: usize) -> f64 {
-        match self {
-            Self::Single(values) => values[i].into(),
-            Self::Double(values) => values[i],
-        }
-    }
-
-    /// Number of values of a range that are not above a threshold.
-    fn n_up_to(&self, threshold: f64, among: Range<usize>) -> usize {
-        match self {
-            Self::Single(values) => {
-                values[among].partition_point(|&value| !goes_right(f64::from(value), threshold))
-            }
-            Self::Double(values) => values[among].partition_point(|&value| !goes_right(value, threshold)),
-        }
-    }
+fn has_same_value(a: &(i64, u32), b: &(i64, u32)) -> bool {
+    a.0 == b.0
 }
 
 #[cfg(test)]
@@ -452,7 +459,12 @@ mod tests {
         let n = (1 << 20) + 1000;
         let value = |row: u32| f64::from(row.wrapping_mul(2_654_435_761) >> 12);
         let column = SortedColumn::new((0..n).map(value), &Control::new()).unwrap();
-        assert!(column.order.windows(2).all(|pair| (value(pair[0]), pair[0]) < (value(pair[1]), pair[1])));
+        assert!(
+            column
+                .rows_at(0..n as usize)
+                .windows(2)
+                .all(|pair| (value(pair[0]), pair[0]) < (value(pair[1]), pair[1]))
+        );
         assert!((0..n).all(|row| column.value(column.rank(row)) == value(row)));
         let stopped = Control::new();
         stopped.stop();
