@@ -223,6 +223,7 @@ class BartClassifier(_Bart):
         labels: list[_Label],
         settings: BartSettings,
         *,
+        weights: NDArray[np.float64] | None = None,
         start: BartClassifier | None = None,
         callback: Callable[..., object] | None = None,
         n_categories: list[int] = ...,

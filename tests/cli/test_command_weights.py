@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 import boscage
-from boscage import BARTRegressor, BayesianTreeClassifier, MondrianForestClassifier
+from boscage import BARTClassifier, BARTRegressor, BayesianTreeClassifier, MondrianForestClassifier
 from command_line import EQUAL, FEW, digest, fails, flowers, patients, run
 
 WEIGHTS = np.random.default_rng(0).gamma(2.0, 0.5, size=150).round(3) + 0.01
@@ -61,7 +61,7 @@ def test_weights_are_those_of_the_estimator(
     assert shown in re.sub("  +", "  ", capsys.readouterr().out)
 
 
-def test_other_models_take_weights_where_they_have_them(
+def test_other_models_take_weights(
     weighted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short = ["--random-state", "3", "-t"]
@@ -76,12 +76,22 @@ def test_other_models_take_weights_where_they_have_them(
     bart = ["--model", "bart", "--n-trees", "5", "--n-burn", "20", "--n-draws", "20"]
     run("fit", "patients.csv", *bart, *short, "progression", "--weight", "w", "-o", "sum.model")
     assert isinstance(boscage.load("sum.model"), BARTRegressor)
-    said = fails(capsys, "fit", "train.csv", *bart, *short, "species", "--weight", "w")
-    assert said == "--weight: --model bart takes no weights for classification"
-    # Where the task is given, before the table is opened.
-    task = ["--task", "classification"]
-    said = fails(capsys, "fit", "none.csv", *bart, *task, *short, "species", "--weight", "w")
-    assert said == "--weight: --model bart takes no weights for classification"
+    run(
+        "fit",
+        "train.csv",
+        *bart,
+        "--drop",
+        "id",
+        *short,
+        "species",
+        "--weight",
+        "w",
+        "-o",
+        "c.model",
+    )
+    classes = BARTClassifier(5, n_burn=20, n_draws=20, random_state=3).fit(X, y, WEIGHTS[:120])
+    found = boscage.load("c.model").trace_["log_likelihood"]
+    np.testing.assert_array_equal(found, classes.trace_["log_likelihood"])
 
 
 def test_wrong_weights_are_refused(weighted: Path, capsys: pytest.CaptureFixture[str]) -> None:

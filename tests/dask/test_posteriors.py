@@ -78,7 +78,7 @@ def test_any_workers_and_partitions_give_the_fit_of_one_machine(client, name):
         assert in_file(fit_posterior(clone(model), X, y, client=alone)) == expected
 
 
-@pytest.mark.parametrize("name", ["numbers", "smc", "smc-by-evidence", "mcmc"])
+@pytest.mark.parametrize("name", ["numbers", "two-classes", "smc", "smc-by-evidence", "mcmc"])
 def test_weights_of_rows_go_with_them(client, name):
     model, y = POSTERIORS[name]
     expected = in_file(clone(model).fit(X, y, sample_weight=WEIGHTS))
@@ -190,8 +190,6 @@ def test_what_is_refused_changes_nothing(client):
         fit_posterior(model, X, y, client=client)
     with pytest.raises(ValueError, match="y"):
         fit_posterior(model, X, holed, client=client)
-    with pytest.raises(TypeError, match="BARTClassifier takes no sample_weight"):
-        fit_posterior(POSTERIORS["two-classes"][0], X, TWO, WEIGHTS, client=client)
     with pytest.raises(TypeError, match=r"found MondrianForestRegressor; .* boscage\.dask"):
         fit_posterior(boscage.MondrianForestRegressor(), X, NUMBERS, client=client)
     assert not hasattr(model, "_model")

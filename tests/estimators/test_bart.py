@@ -35,7 +35,8 @@ SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_stat
     ],
     expected_failed_checks=lambda _: {
         f"check_sample_weight_equivalence_on_{kind}_data": (
-            "a weight is the precision of one target, and no number of rows"
+            "weights of numbers are precisions; those of classes give the law of repeated rows, "
+            "but not the same draws"
         )
         for kind in ("dense", "sparse")
     },

@@ -1,4 +1,4 @@
-"""Rows with weights in BART for regression."""
+"""Rows with weights in BART."""
 
 from __future__ import annotations
 
@@ -82,6 +82,65 @@ def test_impossible_weights_are_refused(weights: Any, message: str) -> None:
     np.testing.assert_array_equal(draws(model), before)
 
 
-def test_a_probit_has_no_weights() -> None:
-    with pytest.raises(TypeError):
-        BARTClassifier(10, **SHORT).fit(X, Y > 0.0, sample_weight=WEIGHTS)
+def classes(weights: Any, rows: Any = slice(None), *, n: int = 2, **params: Any) -> BARTClassifier:
+    return BARTClassifier(10, **(SHORT | params)).fit(X[rows], LABELS[n][rows], weights)
+
+
+LABELS = {2: Y > 0.0, 3: np.digitize(Y, [-0.3, 0.5])}
+each_number = pytest.mark.parametrize("n", [2, 3])
+
+
+@each_number
+def test_rows_of_weight_zero_have_no_class(n: int) -> None:
+    kept = np.arange(80) % 3 > 0
+    some, others = classes(np.where(kept, WEIGHTS, 0.0), n=n), classes(WEIGHTS[kept], kept, n=n)
+    np.testing.assert_array_equal(some.predict_draws(X), others.predict_draws(X))
+    ones, none = classes(kept.astype(float), n=n), classes(None, kept, n=n)
+    np.testing.assert_array_equal(ones.predict_draws(X), none.predict_draws(X))
+
+
+@each_number
+def test_weights_move_shares(n: int) -> None:
+    """Where features say nothing, probabilities are the classes' shares of all weight."""
+    x = np.zeros((600, 1))
+    labels = np.resize(np.arange(n), 600)
+    weights = np.where(labels == 0, 2.6, 0.7)
+    model = BARTClassifier(5, n_chains=1, n_burn=50, n_draws=300, random_state=0)
+    found = model.fit(x, labels, weights).predict_proba(x[:1])[0]
+    share = 2.6 / (2.6 + 0.7 * (n - 1))
+    assert found[0] == pytest.approx(share, abs=0.02)
+    np.testing.assert_allclose(found[1:], (1.0 - share) / (n - 1), atol=0.02)
+    # Those of a balanced population, for which weights of training do not matter.
+    balanced = model.set_params(class_weight="balanced").predict_proba(x[:1])[0]
+    np.testing.assert_allclose(balanced, 1.0 / n, atol=0.03)
+
+
+@each_number
+@pytest.mark.parametrize("k", [2.0, "learned"])
+def test_chains_of_classes_go_on_with_the_same_weights(n: int, k: Any) -> None:
+    if n > 2 and k == "learned":
+        pytest.skip("k is learned for two classes alone")
+    model = classes(WEIGHTS, n=n, k=k, warm_start=True, n_draws=5)
+    model.set_params(n_draws=12).fit(X, LABELS[n], WEIGHTS)
+    whole = classes(WEIGHTS, n=n, k=k, n_draws=12)
+    np.testing.assert_array_equal(model.predict_draws(X), whole.predict_draws(X))
+    with pytest.raises(ValueError, match="a continued fit"):
+        model.set_params(n_draws=20).fit(X, LABELS[n])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [*impossible(80), (np.r_[0.0, 1e-200, np.ones(78)], "holds 1e-200 for row 1")],
+)
+def test_impossible_weights_of_classes_are_refused(weights: Any, message: str) -> None:
+    model = classes(None)
+    before = model.predict_draws(X)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, LABELS[2], weights)
+    np.testing.assert_array_equal(model.predict_draws(X), before)
+
+
+def test_weights_may_be_very_unequal() -> None:
+    weights = np.geomspace(1e-9, 1e9, 80)
+    assert np.isfinite(classes(weights).predict_draws(X)).all()
+    assert np.isfinite(classes(weights, n=3).predict_draws(X)).all()

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sklearn.utils.validation import has_fit_parameter
-
 from boscage import (
     MCMC,
     SMC,
@@ -461,10 +459,8 @@ def given(args: argparse.Namespace) -> Parameters:
     return found
 
 
-def check_task(model: str, task: str, found: Parameters, *, weighs: bool) -> None:
-    """Refuse options that are for the other task, and weights of rows if it has none."""
-    if weighs and not has_fit_parameter(MODELS[model].estimators[task], "sample_weight"):
-        raise UserError(f"--weight: --model {model} takes no weights for {task}")
+def check_task(model: str, task: str, found: Parameters) -> None:
+    """Refuse options that are for the other task."""
     for option in MODELS[model].options:
         is_for_other = option.only in (CLASSIFICATION, REGRESSION) and option.only != task
         if is_for_other and option.name in found:

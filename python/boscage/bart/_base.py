@@ -63,53 +63,17 @@ class Bart(BartExplanations, PosteriorSampler):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def fit(
-        self: Self, X: Any, y: ArrayLike, *, callback: Callable[..., object] | None = None
-    ) -> Self:
-        """Sample the posterior over sums of trees.
-
-        Warns with a `sklearn.exceptions.ConvergenceWarning` if chains of at least 100 draws
-        disagree, and with a `UserWarning` if all regression targets are equal and neither ``sigma``
-        nor ``sigma_estimate`` is given.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or table of shape (n_samples, n_features)
-            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
-            arrays are not copied.
-        y : array-like of shape (n_samples,)
-            Targets: for a classifier labels of at least two classes (integers, strings, booleans or
-            whole floats), for a regressor finite numbers.
-        callback : callable, default=None
-            Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``.
-            Iterations count from 1 and include the burn-in. Chains call it from their own threads:
-            with ``n_jobs`` greater than one, two calls may run at once. An exception that it raises
-            ends the fit.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; if `X` holds infinity, `y` holds values that are not
-            finite numbers, or one of them has a wrong shape or is empty; or if ``warm_start``
-            continues with other data or parameters.
-        TypeError
-            If a parameter or a label is of a wrong type, or `callback` cannot be called.
-        KeyboardInterrupt
-            If interrupted. After any error the estimator is as it was before the call.
-        """
-        return self._run_chains(X, y, callback)
-
     def _run_chains(
-        self: Self, X: Any, y: Any, callback: Callable[..., object] | None, **more: Any
+        self: Self,
+        X: Any,
+        y: Any,
+        callback: Callable[..., object] | None,
+        sample_weight: ArrayLike | None,
     ) -> Self:
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, found {callback!r}")
         start = self._model if self._continues() else None
-        self._fit(X, y, start=start, callback=callback, **more)
+        self._fit(X, y, start=start, callback=callback, sample_weight=sample_weight)
         self._warn_if_doubtful(stacklevel=4)
         return self
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._bases.arviz_data import of_classes
@@ -182,6 +183,55 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        callback: Callable[..., object] | None = None,
+    ) -> BARTClassifier:
+        """Sample the posterior over sums of trees.
+
+        Warns with a `sklearn.exceptions.ConvergenceWarning` if chains of at least 100 draws
+        disagree.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Training rows; finite numbers, or NaN for missing values. Row-major float32 and float64
+            arrays are not copied.
+        y : array-like of shape (n_samples,)
+            Labels of at least two classes: integers, strings, booleans or whole floats.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many rows each row counts as: the likelihood of its label is raised to this power. A
+            row of weight 2 is as two equal rows, and one of weight 0 is left out; other weights are
+            from 1e-100 to 1e15. With two classes a sweep draws about as many latent numbers as rows
+            count in all. None means 1 for all.
+        callback : callable, default=None
+            Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``.
+            Iterations count from 1 and include the burn-in. Chains call it from their own threads:
+            with ``n_jobs`` greater than one, two calls may run at once. An exception that it raises
+            ends the fit.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; if `X` holds infinity, `y` or `sample_weight` holds
+            values that are not finite, or one of them has a wrong shape or is empty; if a weight is
+            negative or all are 0; if there is one class alone; or if ``warm_start`` continues with
+            other data or parameters.
+        TypeError
+            If a parameter or a label is of a wrong type, or `callback` cannot be called.
+        KeyboardInterrupt
+            If interrupted. After any error the estimator is as it was before the call.
+        """
+        return self._run_chains(X, y, callback, sample_weight)
+
     def _sample(
         self, rows: Rows, target: AnyArray, settings: _core.BartSettings, options: dict[str, Any]
     ) -> _core.BartClassifier:
@@ -193,7 +243,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
             raise ValueError(
                 f"warm_start must continue with the same classes, {start.classes()}, found {labels}"
             )
-        self._counts = np.bincount(codes, minlength=len(labels))
+        self._counts = np.bincount(codes, options["weights"], minlength=len(labels))
         return _core.BartClassifier.fit(rows, codes, labels, settings, **options)
 
     def _class_counts(self) -> AnyArray:
@@ -219,7 +269,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         is_known = (
             isinstance(counts, list)
             and len(counts) == len(model.classes())
-            and all(type(count) is int and 0 < count < 2**63 for count in counts)
+            and all(type(count) in (int, float) and 0 < count < 2**63 for count in counts)
         )
         estimator._counts = np.asarray(counts) if is_known else None
         return estimator

@@ -242,7 +242,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
         KeyboardInterrupt
             If interrupted. After any error the estimator is as it was before the call.
         """
-        return self._run_chains(X, y, callback, sample_weight=sample_weight)
+        return self._run_chains(X, y, callback, sample_weight)
 
     def _noise_prior(self) -> dict[str, Any]:
         prior: dict[str, Any] = {

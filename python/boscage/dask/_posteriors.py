@@ -10,7 +10,6 @@ import dask
 import distributed
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import has_fit_parameter
 
 from boscage import _validation
 from boscage._bases.sampler import PosteriorSampler
@@ -89,8 +88,6 @@ def fit_posterior(
             f"{type(estimator).__name__}; Mondrian forests have classes of their own in "
             "boscage.dask"
         )
-    if sample_weight is not None and not _takes_weights(estimator):
-        raise TypeError(f"{type(estimator).__name__} takes no sample_weight")
     seed = _validation.draw_seed(estimator.random_state)
     estimator._compile_settings(seed)  # checks the parameters
     client, workers = open_cluster(client)
@@ -130,13 +127,8 @@ def sample_part(
     # A copy, since tasks in one process share the estimator.
     own = copy.copy(estimator)
     own.random_state, own.verbose = seed, 0
-    more = {"sample_weight": _aligned(weights)} if _takes_weights(estimator) else {}
-    own._fit_part(X, _aligned(y), part, **more)
+    own._fit_part(X, _aligned(y), part, sample_weight=_aligned(weights))
     return own
-
-
-def _takes_weights(estimator: PosteriorSampler) -> bool:
-    return bool(has_fit_parameter(estimator, "sample_weight"))
 
 
 def _aligned(of_rows: Any) -> Any:

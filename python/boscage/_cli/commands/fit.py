@@ -118,7 +118,7 @@ class Plan:
         task = args.task
         if task == "auto":
             task = survey.task()
-            estimators.check_task(args.model, task, given, weighs=args.weight is not None)
+            estimators.check_task(args.model, task, given)
             remark(f"task: {task} (--task decides otherwise)")
         kind = survey.kind if task == CLASSIFICATION else Kind.NUMBER
         settings = given | {"random_state": args.random_state, "n_jobs": args.n_jobs}
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> None:
     require_writable(output, table=args.table)
     given = estimators.given(args)
     if args.task != "auto":
-        estimators.check_task(args.model, args.task, given, weighs=args.weight is not None)
+        estimators.check_task(args.model, args.task, given)
     is_online = MODELS[args.model].learns_online
     if args.memory_limit is not None:
         passes.check_options(args, given)

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{self, Matrix, label_object, slice, vector};
+use crate::arrays::{self, Matrix, label_object, optional, slice, vector};
 use crate::bart::settings::{BartSettings, watched};
 use crate::gate;
 use crate::methods::{bart_methods, file_methods, only_a_model};
@@ -25,7 +25,9 @@ impl BartClassifier {
     /// `codes` are indices into `labels`. `start` is a model whose chains are continued. `callback` is called
     /// after every sweep.
     #[staticmethod]
-    #[pyo3(signature = (X, codes, labels, settings, *, start=None, callback=None, n_categories=Vec::new(), n_threads=1, progress=None))]
+    #[pyo3(signature = (
+        X, codes, labels, settings, *, weights=None, start=None, callback=None, n_categories=Vec::new(), n_threads=1, progress=None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn fit(
         py: Python<'_>,
@@ -33,6 +35,7 @@ impl BartClassifier {
         codes: PyReadonlyArray1<'_, u32>,
         labels: Vec<Bound<'_, PyAny>>,
         settings: BartSettings,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
         start: Option<PyRef<'_, Self>>,
         callback: Option<Py<PyAny>>,
         n_categories: Vec<u32>,
@@ -45,7 +48,8 @@ impl BartClassifier {
         let of_rows: Option<Vec<Label>> = of_rows.collect();
         let of_rows = of_rows.ok_or_else(|| PyValueError::new_err("a code has no label"))?;
         let start = start.as_ref().map(|start| &start.0);
-        let told = (&settings.0, rows, of_rows.as_slice());
+        let weights = optional("sample_weight", weights.as_ref())?;
+        let told = (&settings.0, rows, of_rows.as_slice(), weights);
         watched(callback, |watch| {
             gate::run(py, n_threads, progress.as_ref(), |run| {
                 boscage::BartClassifier::fit_from(start, watch, told, run)

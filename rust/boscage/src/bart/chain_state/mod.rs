@@ -4,13 +4,15 @@
 //! [`backfitting`](crate::bart::backfitting). What is drawn beside trees depends on the likelihood:
 //!
 //! - `normal`: the noise `sigma` (line 4), or the latent numbers of two classes;
-//! - `weighted_normal`: the same for rows with weights;
+//! - `weighted_normal`: the same for rows with weights, of which two classes have several latent numbers each
+//!   (`weighted_classes`);
 //! - `multinomial`: a latent number for each row, given which the sums of the classes are independent;
 //! - `general`: what a [`LeafModel`](crate::bart::leaves::model::LeafModel) updates.
 
 pub(crate) mod general;
 pub(crate) mod multinomial;
 pub(crate) mod normal;
+pub(crate) mod weighted_classes;
 pub(crate) mod weighted_normal;
 
 use crate::bart::kernel_table::StepCounts;

@@ -30,12 +30,16 @@ impl Multinomial<'_> {
     fn n_rows(&self) -> usize {
         self.classes[0].n_rows()
     }
+
+    fn weight(&self, row: usize) -> f64 {
+        self.classes.iter().map(|class| class.counts[row]).sum()
+    }
 }
 
 impl ChainState for Multinomial<'_> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         for row in 0..self.n_rows() {
-            let log_phi = stream.log_gamma(1.0) - log_sum_exp(&self.row(row));
+            let log_phi = stream.log_gamma(self.weight(row)) - log_sum_exp(&self.row(row));
             for class in &mut self.classes {
                 class.log_phi[row] = log_phi;
             }
@@ -59,8 +63,8 @@ impl ChainState for Multinomial<'_> {
     fn log_likelihood(&self) -> f64 {
         let of_row = |row: usize| {
             let sums = self.row(row);
-            let own = self.classes.iter().position(|class| class.is_in[row]);
-            sums[own.expect("a row has a class")] - log_sum_exp(&sums)
+            let own = self.classes.iter().position(|class| class.counts[row] > 0.0);
+            self.weight(row) * (sums[own.expect("a row has a class")] - log_sum_exp(&sums))
         };
         (0..self.n_rows()).map(of_row).sum()
     }

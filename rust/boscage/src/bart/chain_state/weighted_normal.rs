@@ -2,6 +2,7 @@
 
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain_state::ChainState;
+use crate::bart::chain_state::weighted_classes::WeightedClasses;
 use crate::bart::kernel_table::StepCounts;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::LeafModel;
@@ -9,13 +10,26 @@ use crate::bart::leaves::normal::LeafPosterior;
 use crate::bart::leaves::weighted_normal::WeightedNormal;
 use crate::bart::prior::noise::VariancePrior;
 use crate::bart::prior::spread::LeafSpread;
-use crate::bart::response::{NormalResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
 use crate::control::Control;
 use crate::data::sorted::columns::SortedColumns;
 use crate::error::Result;
 use crate::random::keyed::Stream;
+
+/// Targets and weights of rows in the units of the chain, and the scales of the priors.
+#[derive(Debug, Clone)]
+pub(crate) struct WeightedProblem {
+    pub(crate) targets: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
+    pub(crate) scale: f64,
+    /// The noise, or its starting value if it has a prior.
+    pub(crate) sigma: f64,
+    pub(crate) prior: Option<VariancePrior>,
+    pub(crate) sigma_mu: f64,
+    /// If rows have classes, which replace targets and weights.
+    pub(crate) classes: Option<WeightedClasses>,
+}
 
 /// A sum of trees for rows with weights, in the units of the chain.
 #[derive(Debug)]
@@ -24,6 +38,7 @@ pub(crate) struct WeightedChainState<'a> {
     pub(crate) model: WeightedNormal,
     pub(crate) sigma: f64,
     prior: Option<VariancePrior>,
+    classes: Option<WeightedClasses>,
     spread: LeafSpread,
     settings: &'a BartSettings,
     scale: f64,
@@ -37,26 +52,30 @@ impl<'a> WeightedChainState<'a> {
     pub(crate) fn start(
         number: usize,
         (table, settings, odds): (&'a SortedColumns, &'a BartSettings, &Odds),
-        (problem, weights): (&ScaledProblem<NormalResponse>, &[f64]),
+        problem: &WeightedProblem,
         stream: &mut Stream,
         control: &Control,
     ) -> Result<Self> {
-        let mut spread = LeafSpread::new(problem.sigma_mu, settings.learn_k);
+        let WeightedProblem { scale, sigma, prior, sigma_mu, .. } = *problem;
+        let mut spread = LeafSpread::new(sigma_mu, settings.learn_k);
         if number > 0 {
             spread.draw(&[], stream);
         }
-        let leaf = LeafPosterior::new(problem.sigma, spread.sigma_mu);
-        let model = WeightedNormal::new(problem.targets.clone(), weights.to_vec(), leaf);
+        let leaf = LeafPosterior::new(sigma, spread.sigma_mu);
+        let model = WeightedNormal::new(problem.targets.clone(), problem.weights.clone(), leaf);
         let setting = (table, settings, odds);
         let backfitter = GeneralBackfitter::start(number, setting, &model, 0.0, stream, control)?;
-        let (sigma, prior, scale) = (problem.sigma, problem.response.prior, problem.scale);
-        Ok(Self { backfitter, model, sigma, prior, spread, settings, scale })
+        let classes = problem.classes.clone();
+        Ok(Self { backfitter, model, sigma, prior, classes, spread, settings, scale })
     }
 }
 
 impl ChainState for WeightedChainState<'_> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         let sums = &self.backfitter.sums;
+        if let Some(classes) = &self.classes {
+            classes.draw(&mut self.model, sums, stream);
+        }
         if let Some(prior) = self.prior {
             self.sigma = prior.draw(sums.len(), self.model.squares(sums), stream);
         }
@@ -87,7 +106,10 @@ impl ChainState for WeightedChainState<'_> {
 
     fn log_likelihood(&self) -> f64 {
         let sums = &self.backfitter.sums;
-        self.model.log_likelihood(sums) - sums.len() as f64 * libm::log(self.scale)
+        match &self.classes {
+            Some(classes) => classes.log_likelihood(sums),
+            None => self.model.log_likelihood(sums) - sums.len() as f64 * libm::log(self.scale),
+        }
     }
 
     fn acceptance(&self) -> StepCounts {

@@ -1,9 +1,9 @@
 //! Several classes: a log-linear sum of trees for each class (Murray 2021).
 //!
-//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. Each row has a latent variable
-//! `phi ~ Exponential(rate S)`. The likelihood times the density of `phi` is
-//! `prod_c exp(f_c [y = c]) exp(-phi exp(f_c))`. Given `phi`, the sums of the classes are therefore
-//! independent, and each has the likelihood of counts `[y = c]` with means `phi exp(f_c)`.
+//! `P(y = c | x) = exp(f_c(x)) / S(x)`, `S = sum_c exp(f_c)`. A row of weight `w`, 1 without weights, counts as `w` rows. It
+//! has a latent variable `phi ~ Gamma(shape w, rate S)`. The likelihood times the density of `phi` is
+//! `prod_c exp(w f_c [y = c]) exp(-phi exp(f_c))`, up to a constant. Given `phi`, the sums of the classes are therefore
+//! independent, and each has the likelihood of counts `w [y = c]` with means `phi exp(f_c)`.
 
 use crate::bart::leaves::model::LeafModel;
 use crate::bart::leaves::poisson::{Events, LogGamma, finite_exp};
@@ -13,8 +13,8 @@ use crate::random::keyed::Stream;
 #[derive(Debug, Clone)]
 pub(crate) struct OneClass {
     pub(crate) prior: LogGamma,
-    /// Whether each row is of the class.
-    pub(crate) is_in: Vec<bool>,
+    /// The weights of the rows of the class; 0 for other rows.
+    pub(crate) counts: Vec<f64>,
     pub(crate) log_phi: Vec<f64>,
 }
 
@@ -22,12 +22,12 @@ impl LeafModel for OneClass {
     type Stats = Events;
 
     fn n_rows(&self) -> usize {
-        self.is_in.len()
+        self.counts.len()
     }
 
     fn stats(&self, row: usize, others: f64) -> Events {
         let expected = finite_exp(self.log_phi[row] + others);
-        Events { count: f64::from(u8::from(self.is_in[row])), expected }
+        Events { count: self.counts[row], expected }
     }
 
     fn log_marginal(&self, stats: Events) -> f64 {

@@ -3,11 +3,13 @@
 use crate::bart::backfitting::general::GeneralBackfitter;
 use crate::bart::chain::{BartTrace, Chains, LinkFunction, SumsOfTrees, Watch, fingerprint};
 use crate::bart::chain_state::multinomial::Multinomial;
+use crate::bart::chain_state::weighted_classes::WeightedClasses;
+use crate::bart::chain_state::weighted_normal::WeightedProblem;
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::multinomial::OneClass;
 use crate::bart::leaves::poisson::LogGamma;
 use crate::bart::posterior::export::{DrawnTree, SharedTree};
-use crate::bart::posterior::regressor::sample;
+use crate::bart::posterior::regressor::{sample, sample_weighted};
 use crate::bart::response::{ProbitResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
 use crate::control::{Run, Threads};
@@ -18,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::explain::Contributions;
 use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
-use crate::validate::check;
+use crate::validate::{check, check_repeats};
 
 /// Largest number of trees in all sums together.
 const MAX_TREES_IN_ALL: usize = 100_000;
@@ -52,7 +54,22 @@ impl BartClassifier {
     /// # Errors
     /// Invalid settings, lengths or values; fewer than two classes; an interrupt.
     pub fn fit(settings: &BartSettings, rows: Rows<'_>, labels: &[Label], run: &Run<'_>) -> Result<Self> {
-        Self::fit_from(None, None, (settings, rows, labels), run)
+        Self::fit_from(None, None, (settings, rows, labels, None), run)
+    }
+
+    /// Samples the posterior given rows with weights: a row of weight `w` counts as `w` equal rows, so its likelihood is
+    /// raised to the power `w`.
+    ///
+    /// # Errors
+    /// As [`BartClassifier::fit`]; weights that are not from 1e-100 to 1e15.
+    pub fn fit_weighted(
+        settings: &BartSettings,
+        rows: Rows<'_>,
+        labels: &[Label],
+        weights: &[f64],
+        run: &Run<'_>,
+    ) -> Result<Self> {
+        Self::fit_from(None, None, (settings, rows, labels, Some(weights)), run)
     }
 
     /// Continues the chains of a fit of the same data and settings until there are `n_draws` draws. The
@@ -64,10 +81,11 @@ impl BartClassifier {
     pub fn fit_from(
         from: Option<&Self>,
         watch: Option<&Watch<'_>>,
-        (settings, rows, labels): (&BartSettings, Rows<'_>, &[Label]),
+        (settings, rows, labels, weights): (&BartSettings, Rows<'_>, &[Label], Option<&[f64]>),
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check_fit(rows, labels.len())?;
+        weights.map_or(Ok(()), |weights| check_repeats(weights, labels.len()))?;
         let mut classes = labels.to_vec();
         classes.sort_unstable();
         classes.dedup();
@@ -86,15 +104,24 @@ impl BartClassifier {
         let chains = |centres| Chains {
             settings,
             centres,
-            fingerprint: fingerprint(settings, rows, codes.iter().map(|&code| code as u64)),
+            fingerprint: fingerprint(settings, rows, observed(&codes, weights)),
             from: from.map(|from| &from.posterior),
             watch,
         };
-        let posterior = if classes.len() == 2 {
-            let problem = problem(settings, codes.iter().map(|&code| code == 1).collect());
-            sample(&problem, &chains(vec![problem.centre]), rows, run)?
+        let shares = shares(&codes, weights, classes.len());
+        let posterior = if classes.len() > 2 {
+            let centres = shares.into_iter().map(libm::log).collect();
+            sample_classes((&codes, weights), &chains(centres), rows, run)?
         } else {
-            sample_classes(&codes, &chains(log_shares(&codes, classes.len())), rows, run)?
+            let offset = normal_quantile(shares[1]);
+            let (chains, positive) = (chains(vec![offset]), codes.iter().map(|&code| code == 1).collect());
+            match weights {
+                None => sample(&problem(settings, positive, offset), &chains, rows, run)?,
+                Some(weights) => {
+                    let classes = WeightedClasses { positive, weights: weights.to_vec(), offset };
+                    sample_weighted(&weighted_problem(settings, classes), &chains, rows, run)?
+                }
+            }
         };
         Ok(Self { posterior, classes, annotation: String::new() })
     }
@@ -234,34 +261,58 @@ impl BartClassifier {
     }
 }
 
-/// Latent targets with unit noise. `k` prior standard deviations of the sum of trees are 3.
-fn problem(settings: &BartSettings, positive: Vec<bool>) -> ScaledProblem<ProbitResponse> {
-    let n = positive.len() as f64;
-    let offset = normal_quantile(positive.iter().filter(|&&positive| positive).count() as f64 / n);
+/// The classes of rows, and their weights if they have any, as a hash takes them.
+fn observed<'a>(codes: &'a [usize], weights: Option<&'a [f64]>) -> impl Iterator<Item = u64> + 'a {
+    let weights = weights.unwrap_or_default().iter().map(|weight| weight.to_bits());
+    codes.iter().map(|&code| code as u64).chain(weights)
+}
+
+/// The standard deviation of leaves with which `k` prior standard deviations of the sum of trees are 3.
+fn sigma_mu(settings: &BartSettings) -> f64 {
+    3.0 / (settings.k * (settings.n_trees as f64).sqrt())
+}
+
+/// Latent targets with unit noise.
+fn problem(settings: &BartSettings, positive: Vec<bool>, offset: f64) -> ScaledProblem<ProbitResponse> {
     let latent = vec![0.0; positive.len()];
     ScaledProblem {
         targets: latent.clone(),
         centre: offset,
         scale: 1.0,
         sigma: 1.0,
-        sigma_mu: 3.0 / (settings.k * (settings.n_trees as f64).sqrt()),
+        sigma_mu: sigma_mu(settings),
         response: ProbitResponse { positive, offset, latent },
     }
 }
 
-/// Logarithms of the classes' shares of the rows.
-fn log_shares(codes: &[usize], n_classes: usize) -> Vec<f64> {
-    let mut counts = vec![0.0; n_classes];
-    for &code in codes {
-        counts[code] += 1.0;
+/// The same for rows with weights.
+fn weighted_problem(settings: &BartSettings, classes: WeightedClasses) -> WeightedProblem {
+    let n_rows = classes.positive.len();
+    WeightedProblem {
+        targets: vec![0.0; n_rows],
+        weights: vec![1.0; n_rows],
+        scale: 1.0,
+        sigma: 1.0,
+        prior: None,
+        sigma_mu: sigma_mu(settings),
+        classes: Some(classes),
     }
-    counts.iter().map(|n| libm::log(n / codes.len() as f64)).collect()
+}
+
+/// The classes' shares of the weight of all rows.
+fn shares(codes: &[usize], weights: Option<&[f64]>, n_classes: usize) -> Vec<f64> {
+    let mut of_class = vec![0.0; n_classes];
+    for (row, &code) in codes.iter().enumerate() {
+        of_class[code] += weights.map_or(1.0, |weights| weights[row]);
+    }
+    let all: f64 = of_class.iter().sum();
+    of_class.iter().map(|weight| weight / all).collect()
 }
 
 /// One sum of trees for each class. The log odds of two classes have prior standard deviation `5 / k`, about
 /// as with two classes.
 fn sample_classes(
-    codes: &[usize],
+    (codes, weights): (&[usize], Option<&[f64]>),
     chains: &Chains<'_>,
     rows: Rows<'_>,
     run: &Run<'_>,
@@ -270,10 +321,11 @@ fn sample_classes(
     let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
     let odds = Odds::new(settings.prior);
     let prior = LogGamma::new(5.0 / (settings.k * (2.0 * settings.n_trees as f64).sqrt()));
+    let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
     let sampler = |number: usize, stream: &mut Stream| {
         let of_class = |class: usize| OneClass {
             prior,
-            is_in: codes.iter().map(|&code| code == class).collect(),
+            counts: (0..codes.len()).map(|row| if codes[row] == class { weight(row) } else { 0.0 }).collect(),
             log_phi: vec![0.0; codes.len()],
         };
         let classes: Vec<OneClass> = (0..chains.centres.len()).map(of_class).collect();

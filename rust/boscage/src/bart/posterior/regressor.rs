@@ -3,7 +3,7 @@
 use crate::bart::backfitting::normal::NormalBackfitter;
 use crate::bart::chain::{BartTrace, Chains, SumsOfTrees, Watch, fingerprint};
 use crate::bart::chain_state::normal::NormalChainState;
-use crate::bart::chain_state::weighted_normal::WeightedChainState;
+use crate::bart::chain_state::weighted_normal::{WeightedChainState, WeightedProblem};
 use crate::bart::kernels::context::Odds;
 use crate::bart::posterior::export::{DrawnTree, SharedTree};
 use crate::bart::prior::noise::{VariancePrior, over_estimate};
@@ -91,7 +91,7 @@ impl BartRegressor {
         };
         let posterior = match &weights {
             None => sample(&problem, &chains, rows, run)?,
-            Some(weights) => sample_weighted((&problem, weights), &chains, rows, run)?,
+            Some(weights) => sample_weighted(&weighted(problem, weights), &chains, rows, run)?,
         };
         Ok(Self { posterior, annotation: String::new() })
     }
@@ -234,9 +234,15 @@ pub(crate) fn sample<R: Response + Clone + Sync>(
     chains.run(&table, sampler, run)
 }
 
+/// A problem with its weights, which are divided by their mean.
+fn weighted(problem: ScaledProblem<NormalResponse>, weights: &[f64]) -> WeightedProblem {
+    let ScaledProblem { targets, scale, sigma, sigma_mu, response: NormalResponse { prior }, .. } = problem;
+    WeightedProblem { targets, weights: weights.to_vec(), scale, sigma, prior, sigma_mu, classes: None }
+}
+
 /// Runs chains for rows with weights.
-fn sample_weighted(
-    problem: (&ScaledProblem<NormalResponse>, &[f64]),
+pub(crate) fn sample_weighted(
+    problem: &WeightedProblem,
     chains: &Chains<'_>,
     rows: Rows<'_>,
     run: &Run<'_>,

@@ -260,7 +260,7 @@ pub(super) fn three_classes<'a>(
     setting: (&'a SortedColumns, &'a BartSettings, &Odds),
     stream: &mut Stream,
 ) -> Multinomial<'a> {
-    let class = OneClass { prior: LogGamma::new(0.6), is_in: vec![false; 5], log_phi: vec![0.0; 5] };
+    let class = OneClass { prior: LogGamma::new(0.6), counts: vec![0.0; 5], log_phi: vec![0.0; 5] };
     let backfitters = [0.0, 0.5, -0.5].map(|centre| {
         GeneralBackfitter::from_prior(setting, &class, centre, stream, &Control::new()).unwrap()
     });
@@ -278,7 +278,7 @@ pub(super) fn redraw_classes(state: &mut Multinomial<'_>, stream: &mut Stream) {
             rest < 0.0
         });
         for (class, own) in state.classes.iter_mut().enumerate() {
-            own.is_in[row] = class == drawn.unwrap_or(2);
+            own.counts[row] = f64::from(u8::from(class == drawn.unwrap_or(2)));
         }
     }
 }
@@ -296,7 +296,7 @@ fn multinomial_sweeps_keep_the_joint_law() {
             |chain, stream| chain.sweep(stream, &Control::new()).unwrap(),
             |state| {
                 let f = |class: usize, row: usize| state.backfitters[class].sums[row];
-                let is_in = |class: usize, row: usize| f64::from(u8::from(state.classes[class].is_in[row]));
+                let is_in = |class: usize, row: usize| state.classes[class].counts[row];
                 let leaves: usize = state.trees().iter().map(|tree| tree.n_leaves()).sum();
                 [
                     leaves as f64,

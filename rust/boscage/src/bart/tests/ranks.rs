@@ -135,7 +135,7 @@ fn calibration_ranks_of_multinomial_are_uniform() {
                 redraw_classes(&mut truth, stream);
                 let mut chain = three_classes((&table, &settings, &odds), stream);
                 for (own, class) in chain.classes.iter_mut().zip(&truth.classes) {
-                    own.is_in.clone_from(&class.is_in);
+                    own.counts.clone_from(&class.counts);
                 }
                 (chain, summaries(&truth))
             },

@@ -47,7 +47,8 @@ fn continued_chains_equal_longer_ones() {
             let labels: Vec<Label> = y.iter().map(label).collect();
             let short = BartClassifier::fit(&settings, rows, &labels, &run).unwrap();
             let once = BartClassifier::fit(&more, rows, &labels, &run).unwrap();
-            let twice = BartClassifier::fit_from(Some(&short), None, (&more, rows, &labels), &run).unwrap();
+            let twice =
+                BartClassifier::fit_from(Some(&short), None, (&more, rows, &labels, None), &run).unwrap();
             assert_eq!(twice.to_bytes(), once.to_bytes());
             let AnyModel::BartClassifier(read) = AnyModel::from_bytes(&once.to_bytes(), &run).unwrap() else {
                 panic!("a classifier was written");

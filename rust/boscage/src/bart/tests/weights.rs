@@ -1,14 +1,13 @@
 //! Rows with weights: exact posteriors, repeated rows, and the joint law of all unknowns.
 
 use crate::bart::chain_state::ChainState;
-use crate::bart::chain_state::weighted_normal::WeightedChainState;
+use crate::bart::chain_state::weighted_normal::{WeightedChainState, WeightedProblem};
 use crate::bart::kernels::context::Odds;
 use crate::bart::leaves::model::{LeafModel, RowStats};
 use crate::bart::leaves::normal::{LeafPosterior, ResidualLeaf};
 use crate::bart::leaves::weighted_normal::{WeightedNormal, WeightedSum};
 use crate::bart::posterior::regressor::BartRegressor;
 use crate::bart::prior::noise::VariancePrior;
-use crate::bart::response::{NormalResponse, ScaledProblem};
 use crate::bart::settings::BartSettings;
 use crate::bart::state::tree::TreeState;
 use crate::bart::tests::joint_law::check_joint_law;
@@ -36,9 +35,9 @@ fn stats(model: &WeightedNormal) -> Vec<WeightedSum> {
     (0..model.n_rows()).map(|row| model.stats(row, 0.0)).collect()
 }
 
-fn problem(targets: &[f64], prior: Option<VariancePrior>) -> ScaledProblem<NormalResponse> {
-    let (targets, response) = (targets.to_vec(), NormalResponse { prior });
-    ScaledProblem { targets, centre: 0.0, scale: 1.0, sigma: SIGMA, sigma_mu: SIGMA_MU, response }
+fn problem(prior: Option<VariancePrior>) -> WeightedProblem {
+    let (targets, weights) = (TARGETS.to_vec(), WEIGHTS.to_vec());
+    WeightedProblem { targets, weights, scale: 1.0, sigma: SIGMA, prior, sigma_mu: SIGMA_MU, classes: None }
 }
 
 fn evidence<L: ConjugateLeaf>(target: &TargetPosterior<'_, L>) -> f64 {
@@ -80,8 +79,8 @@ fn every_kernel_visits_trees_as_the_weighted_posterior_does() {
     for (seed, (name, settings)) in samplers(1).into_iter().enumerate() {
         let (odds, mut stream) = (Odds::new(settings.prior), Stream::new(seed as u64, 0));
         let setting = (&table, &settings, &odds);
-        let data = (&problem(&TARGETS, None), &WEIGHTS[..]);
-        let mut chain = WeightedChainState::start(1, setting, data, &mut stream, &Control::new()).unwrap();
+        let data = problem(None);
+        let mut chain = WeightedChainState::start(1, setting, &data, &mut stream, &Control::new()).unwrap();
         let n = 60_000;
         let mut visits = Visits::new(n);
         for _ in 0..n {
@@ -104,9 +103,8 @@ fn weighted_chains_get_the_joint_law_right() {
         let control = Control::new();
         check_joint_law(
             |stream| {
-                let data = (&problem(&TARGETS, Some(noise)), &WEIGHTS[..]);
-                let setting = (&table, &settings, &odds);
-                let mut chain = WeightedChainState::start(1, setting, data, stream, &control).unwrap();
+                let (data, setting) = (problem(Some(noise)), (&table, &settings, &odds));
+                let mut chain = WeightedChainState::start(1, setting, &data, stream, &control).unwrap();
                 chain.sigma = noise.draw(0, 0.0, stream);
                 chain
             },
