@@ -78,7 +78,8 @@ def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not rows.has_canonical_format:
         rows = rows.copy()  # perhaps the caller's
         rows.sum_duplicates()
-    if not all(part.flags.c_contiguous for part in (rows.data, rows.indices, rows.indptr)):
+    parts = (rows.data, rows.indices, rows.indptr)
+    if not all(part.flags.c_contiguous and part.flags.aligned for part in parts):
         rows = rows.copy()
     if np.isinf(rows.data).any():
         at = int(np.isinf(rows.data).argmax())

@@ -61,9 +61,7 @@ def test_weights_are_those_of_the_estimator(
     assert shown in re.sub("  +", "  ", capsys.readouterr().out)
 
 
-def test_other_models_take_weights(
-    weighted: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_models_take_weights(weighted: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short = ["--random-state", "3", "-t"]
     trees = ["--drop", "id", "--model", "bayes-tree"]
     run("fit", "train.csv", *trees, *short, "species", "--weight", "w", "-o", "trees.model")

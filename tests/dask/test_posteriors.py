@@ -12,6 +12,7 @@ import dask.array as da
 import dask.dataframe as dd
 import distributed
 import pandas as pd
+from scipy.sparse import csc_array, csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -76,6 +77,15 @@ def test_any_workers_and_partitions_give_the_fit_of_one_machine(client, name):
     one = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
     with one, distributed.Client(one, set_as_default=False) as alone:
         assert in_file(fit_posterior(clone(model), X, y, client=alone)) == expected
+
+
+@pytest.mark.parametrize("name", ["numbers", "smc", "mcmc"])
+def test_sparse_rows_of_this_process_are_the_dense_ones(client, name):
+    model, y = POSTERIORS[name]
+    rows = np.where(X > 0.3, X, 0.0)
+    expected = in_file(clone(model).fit(rows, y))
+    for form in (csr_array(rows), csc_array(rows)):
+        assert in_file(fit_posterior(clone(model), form, y, client=client)) == expected
 
 
 @pytest.mark.parametrize("name", ["numbers", "two-classes", "smc", "smc-by-evidence", "mcmc"])

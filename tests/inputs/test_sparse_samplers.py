@@ -153,6 +153,51 @@ def test_evidence_takes_them() -> None:
     np.testing.assert_array_equal(thin.log_evidence, full.log_evidence)
 
 
+def test_features_of_categories_make_them_dense() -> None:
+    rows = X[:, :8].copy()
+    rows.data = np.abs(np.nan_to_num(rows.data))
+    model = BayesianTreeClassifier(SMC(n_particles=20), categorical_features=[6], random_state=0)
+    sets = {"first": [0, 6], "all": range(8)}
+    thin, full = (
+        evidence.compare_features(model, form, CLASSES, sets) for form in (rows, rows.toarray())
+    )
+    np.testing.assert_array_equal(thin.log_evidence, full.log_evidence)
+
+
+def test_buffers_may_lie_anywhere() -> None:
+    """As those of a matrix that came from another process."""
+    rows = X.copy()
+    for name in ("data", "indices", "indptr"):
+        part = getattr(rows, name)
+        buffer = np.empty(part.nbytes + 1, np.uint8)[1:]
+        buffer[:] = part.view(np.uint8)
+        setattr(rows, name, buffer.view(part.dtype))
+        assert not getattr(rows, name).flags.aligned
+    for name in ("SMC, classes", "BART, numbers"):
+        model = clone(MODELS[name])
+        y = target_of(model)
+        assert_equal(clone(model).fit(rows, y), model.fit(X, y))
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, np.asarray], ids=["sparse", "dense"])
+def test_features_may_all_be_constant(form: Any) -> None:
+    """Of more rows than a thread takes at once."""
+    rows, y = form(np.full((20_000, 3), 0.0)), np.arange(20_000) % 3
+    tree = BayesianTreeClassifier(SMC(n_particles=5), random_state=0).fit(rows, y)
+    np.testing.assert_allclose(tree.predict_proba(rows[:2]), 1.0 / 3.0, atol=1e-3)
+    bart = BARTRegressor(3, n_burn=2, n_draws=2, n_chains=1, sigma=1.0, random_state=0)
+    assert np.isfinite(bart.fit(rows, 1.0 * y).predict(rows[:2])).all()
+
+
+def test_trees_refuse_missing_values_of_any_feature() -> None:
+    model = clone(MODELS["SMC, classes"]).fit(X, CLASSES)
+    rows = X[:3].copy()
+    rows.data[0] = np.nan
+    for form in (rows, rows.toarray()):
+        with pytest.raises(ValueError, match="NaN"):
+            model.trees_[0].apply(form)
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 @each_model
 def test_infinity_is_refused_by_place(name: str, value: float) -> None:

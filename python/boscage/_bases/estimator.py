@@ -27,6 +27,9 @@ from boscage._types import AnyArray, Rows
 
 Self = TypeVar("Self", bound="Estimator")
 
+# Of sparse rows: vectors of all features are dense.
+_MOST_SPARSE_FEATURES = 2**24
+
 # Files hold a JSON object whose entry of this name is what only Python knows of the model.
 _ANNOTATION = "boscage-python"
 
@@ -105,7 +108,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
         """Whether the compiled model takes ``X`` as a sparse matrix; else it is made dense."""
+        return False
+
+    def _is_sparse_of_numbers(self, X: Any, *, reset: bool) -> bool:
+        """Whether ``X`` is a sparse matrix of numbers alone, and not too wide."""
         if not issparse(X) or X.ndim != 2 or X.dtype.kind not in "biuf":
+            return False
+        if X.shape[1] > _MOST_SPARSE_FEATURES:
             return False
         return not (self._categorical(X) if reset else self._known_categories())
 

@@ -156,6 +156,9 @@ class PosteriorSampler(Chains):
     def _known_categories(self) -> Collection[int]:
         return self._labels
 
+    def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
+        return self._is_sparse_of_numbers(X, reset=reset)
+
     def _check_rows(self, X: Any) -> Rows:
         rows, columns = self._read(X, reset=False)
         return codes.put_codes(rows, columns, self._labels)

@@ -175,7 +175,8 @@ def compare_features(
         If the sampler is not SMC, `X` lacks a column, there is no set, or a fit refuses its input.
     """
     _check_sampler(model)
-    X = X.tocsr() if issparse(X) else as_table(X)
+    is_sparse = issparse(X) and not categorical_features(model.categorical_features, X)
+    X = X.tocsr() if is_sparse else as_table(X)
     X = X if hasattr(X, "shape") else as_matrix(X)
     categorical = set(categorical_features(model.categorical_features, X))
     # Look up all columns before the first fit, which may take long.

@@ -62,7 +62,7 @@ def fit_posterior(
         If a parameter, a row, a target or a weight is refused, or there is no client or no worker.
         In a Dask collection, messages name the partition, counted from 0, and the row.
     TypeError
-        If the estimator is of another class or takes no weights, or some of `X`, `y` and
+        If the estimator is of another class or some of `X`, `y` and
         `sample_weight` are Dask collections and others are not.
     RuntimeError
         If a worker has another version of the library, or none, or the client is closed. After any

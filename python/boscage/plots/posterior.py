@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from boscage._input.columns import dense
 from boscage._types import FloatArray
 from boscage.plots._shared import grid_over, new_axes, require, require_numeric, two_features
 from boscage.trees._names import feature_name
@@ -70,7 +71,7 @@ def plot_disagreement(
     names = getattr(model, "feature_names_in_", None)
     a, b = two_features(features, model.n_features_in_)
     require_numeric((a, b), model._labels, names)
-    rows = np.asarray(model._check_rows(X) if model._labels else X, dtype=np.float64)
+    rows = np.asarray(model._check_rows(X) if model._labels else dense(X), dtype=np.float64)
     with warnings.catch_warnings():
         # Of a feature without any value the middle is missing, too.
         warnings.simplefilter("ignore", RuntimeWarning)

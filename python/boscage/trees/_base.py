@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from boscage._types import AnyArray, FloatArray, IntArray, Label
+from boscage._validation import stored_values
 from boscage.trees._names import Names
 
 
@@ -74,7 +75,8 @@ class ArrayTree:
         """
         rows, column = self._used_columns(X)
         sides = self.missing_go_to_left
-        has_missing = rows.dtype.kind == "f" and bool(np.isnan(rows).any())
+        given = stored_values(X) if issparse(X) else rows
+        has_missing = given.dtype.kind == "f" and bool(np.isnan(given).any())
         if has_missing and sides is None:
             raise ValueError("X contains NaN; expected rows without missing values")
         at = np.zeros(len(rows), dtype=np.int64)

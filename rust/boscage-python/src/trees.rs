@@ -41,6 +41,7 @@ pub(crate) fn add_categories(dict: &Bound<'_, PyDict>, right_categories: Vec<Vec
 pub(crate) fn dictionaries<'py>(
     py: Python<'py>,
     trees: Vec<ExportedTree>,
+    n_features: usize,
     values: impl Fn(&Bound<'py, PyDict>, Vec<f64>, usize) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
@@ -52,8 +53,6 @@ pub(crate) fn dictionaries<'py>(
             tree.threshold,
         )?;
         dict.set_item("time", vector(py, tree.time))?;
-        // Without columns if boxes are left out.
-        let n_features = tree.lower.len() / n.max(1);
         dict.set_item("lower", matrix(py, tree.lower, n, n_features)?)?;
         dict.set_item("upper", matrix(py, tree.upper, n, n_features)?)?;
         dict.set_item("n_rows", vector(py, tree.n_rows.iter().map(|&n| n as i64).collect()))?;

@@ -122,6 +122,11 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         if model.predictive != self.predictive:
             model.set_predictive(self.predictive)
 
+    def _export(self, model: Any, *, with_boxes: bool) -> list[dict[str, Any]]:
+        """The trees of the model as dictionaries of arrays."""
+        trees: list[dict[str, Any]] = model.trees(with_boxes=with_boxes)
+        return trees
+
     # -- learning ---------------------------------------------------------------------------------
 
     def fit(
@@ -397,11 +402,11 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
 
     def _trees(self, *, with_boxes: bool) -> list[MondrianTree]:
         """All trees as arrays; without boxes these have no columns."""
-        model, n_threads = self._flushed(), self._n_threads()
+        model = self._flushed()
         features, classes = self._names(), getattr(self, "classes_", None)
         return [
             MondrianTree(**arrays, feature_names=features, class_names=classes)
-            for arrays in model.trees(with_boxes=with_boxes, n_threads=n_threads)
+            for arrays in self._export(model, with_boxes=with_boxes)
         ]
 
     @property

@@ -31,8 +31,6 @@ from boscage.mondrian.feature_rates.wide_tables import SomeFeatures
 
 # Of a feature: a rate per unit of a narrower range might overflow.
 _NARROW_RANGE = 1e-200
-# Of sparse rows: vectors of all features are dense.
-_MOST_SPARSE_FEATURES = 2**24
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class GrowingForest(Estimator):
         return put(rows, columns, self._tables)
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
-        if not super()._keeps_sparse(X, reset=reset):
+        if not self._is_sparse_of_numbers(X, reset=reset):
             return False
         if reset and not self._leaves_features_out(X.shape[1]):
             return False  # all rows have coordinates along all features: a dense table
@@ -156,7 +154,7 @@ class GrowingForest(Estimator):
 
     def _leaves_features_out(self, n_features: int) -> bool:
         """Whether some features of a wide table are not going to have rates."""
-        if not MOST_FEATURES < n_features <= _MOST_SPARSE_FEATURES:
+        if n_features <= MOST_FEATURES:
             return False
         if self._learns_rates():
             return True

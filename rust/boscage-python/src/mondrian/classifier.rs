@@ -323,18 +323,14 @@ impl MondrianClassifier {
         vector(py, proba).reshape(shape)
     }
 
-    #[pyo3(signature = (*, with_boxes, n_threads=1))]
-    fn trees<'py>(
-        &self,
-        py: Python<'py>,
-        with_boxes: bool,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (*, with_boxes))]
+    fn trees<'py>(&self, py: Python<'py>, with_boxes: bool) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
-        let exported = gate::run(py, n_threads, None, |_| model.trees(with_boxes))?;
+        let exported = gate::brief(py, || model.trees(with_boxes))?;
+        let n_features = if with_boxes { model.domain().n_features() } else { 0 };
         let n_classes = model.classes().len();
         let is_weighted = model.row_weights().is_some();
-        trees::dictionaries(py, exported, |dict, values, n| {
+        trees::dictionaries(py, exported, n_features, |dict, values, n| {
             if is_weighted {
                 return dict.set_item("counts", matrix(py, values, n, n_classes)?);
             }

@@ -427,7 +427,8 @@ impl MondrianRegressor {
     ) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
         let exported = gate::run(py, n_threads, None, |run| model.trees(with_boxes, run))?;
-        trees::dictionaries(py, exported, |dict, values, _| {
+        let n_features = if with_boxes { model.domain().n_features() } else { 0 };
+        trees::dictionaries(py, exported, n_features, |dict, values, _| {
             let (mean, variance): (Vec<f64>, Vec<f64>) =
                 values.as_chunks().0.iter().map(|&[mean, variance]| (mean, variance)).unzip();
             dict.set_item("mean", vector(py, mean))?;

@@ -102,7 +102,7 @@ pub(crate) fn fingerprint(
     rows: Rows<'_>,
     observed: impl Iterator<Item = u64>,
 ) -> [u8; 32] {
-    /// Of tables with more features the values are hashed that are not 0, each with its row and feature.
+    /// Tables with more features have the hash of the values that are not 0, each with its row and feature.
     const WIDE: usize = 1 << 10;
     let (mut hash, n_features) = (Sha256::new(), rows.n_features());
     settings.hashed().iter().for_each(|bits| hash.update(bits.to_le_bytes()));
@@ -112,12 +112,13 @@ pub(crate) fn fingerprint(
     for row in 0..rows.n_rows() {
         if n_features > WIDE {
             for (feature, value) in rows.nonzero(row) {
-                [row as u64, feature as u64, value.to_bits()]
-                    .iter()
-                    .for_each(|bits| hash.update(bits.to_le_bytes()));
+                for bits in [row as u64, feature as u64, value.to_bits()] {
+                    hash.update(bits.to_le_bytes());
+                }
             }
         } else {
-            rows.row(row).for_each(|value| hash.update(value.to_le_bytes()));
+            // Negative zero becomes zero.
+            rows.row(row).for_each(|value| hash.update((value + 0.0).to_le_bytes()));
         }
     }
     observed.for_each(|bits| hash.update(bits.to_le_bytes()));

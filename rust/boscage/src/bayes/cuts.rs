@@ -147,8 +147,8 @@ fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], start: usize) {
 
 /// Sorts a node's rows along one feature after the other.
 ///
-/// Of a feature for which few rows of the table do not have its most frequent value, only these are sorted. The others
-/// have one place together, that of a row whose number does not matter.
+/// Of a feature for which few rows of the table do not have its commonest value, only these are sorted. One pair, whose
+/// row does not matter, stands for all others.
 #[derive(Debug)]
 pub(crate) struct Sorter<'a> {
     table: &'a SortedColumns,
@@ -157,16 +157,16 @@ pub(crate) struct Sorter<'a> {
     members: Option<Vec<u64>>,
     /// Rank and row, packed.
     sorted: Vec<u64>,
-    /// The place of the rows that are not sorted, if there are any.
+    /// The place of the pair that stands for the rows with the commonest value, if there are any.
     common: Option<usize>,
     /// By position in sorted order, the log likelihood of a cut before that row.
     likelihoods: Vec<f64>,
 }
 
 impl<'a> Sorter<'a> {
-    /// The marked rows are picked from the table's order if they are at least `1 / SPARSE` of all rows; for
-    /// fewer rows sorting is faster.
-    const SPARSE: usize = 8;
+    /// The node's rows are picked from some rows in their order if they are at least as many, divided by this number;
+    /// for fewer rows sorting is faster.
+    const PICKED: usize = 8;
 
     pub(crate) fn new(table: &'a SortedColumns, rows: &'a [u32]) -> Self {
         // With at least one row for each word of bits, clearing the bits costs no more than reading the rows.
@@ -180,20 +180,19 @@ impl<'a> Sorter<'a> {
         Self { table, rows, members, sorted: Vec::new(), common: None, likelihoods: Vec::new() }
     }
 
-    /// Pairs of rank and row, ascending.
-    fn sort(&mut self, extent: Extent) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// Sorts pairs of rank and row, ascending.
+    fn sort(&mut self, extent: Extent) {
         match self.table.column(extent.feature).few_uncommon() {
             None => self.sort_all(extent),
             Some(uncommon) => self.sort_uncommon(extent.feature, uncommon),
         }
-        self.sorted.iter().map(|&pair| unpack(pair))
     }
 
-    /// Sorts the rows that do not have a feature's most frequent value.
+    /// Sorts the rows that do not have a feature's commonest value.
     fn sort_uncommon(&mut self, feature: u32, uncommon: [&[u32]; 2]) {
         let column = self.table.column(feature);
         self.sorted.clear();
-        if uncommon.iter().map(|part| part.len()).sum::<usize>() > self.rows.len() * Self::SPARSE {
+        if uncommon.iter().map(|part| part.len()).sum::<usize>() > self.rows.len() * Self::PICKED {
             let ranked = self.rows.iter().map(|&row| pack(column.rank(row), row));
             self.sorted.extend(ranked.filter(|&pair| unpack(pair).0 != column.commonest_rank()));
             self.sorted.sort_unstable();
@@ -221,7 +220,7 @@ impl<'a> Sorter<'a> {
         let (low, high) = column.ranks_of(extent.span);
         let marked = self.members.as_ref().map(|bits| (bits, column.places(low, high)));
         match marked {
-            Some((bits, places)) if places.len() <= self.rows.len() * Self::SPARSE => {
+            Some((bits, places)) if places.len() <= self.rows.len() * Self::PICKED => {
                 let rows = column.rows_at(places.clone());
                 pick(&mut self.sorted, bits, &rows, places.start);
                 if column.has_ties() {
@@ -240,7 +239,8 @@ impl<'a> Sorter<'a> {
     pub(crate) fn equal_gaps(&mut self, extent: Extent) -> Gaps {
         let mut gaps: Vec<Gap> = Vec::new();
         let (mut left, _) = self.table.column(extent.feature).ranks_of(extent.span);
-        for (rank, _) in self.sort(extent) {
+        self.sort(extent);
+        for rank in self.sorted.iter().map(|&pair| unpack(pair).0) {
             if rank > left {
                 gaps.push(Gap { left, right: rank, cumulative: gaps.len() as f64 + 1.0 });
                 left = rank;
@@ -280,7 +280,7 @@ impl<'a> Sorter<'a> {
         likelihoods.clear();
         let (mut left, mut bound) =
             (self.table.column(extent.feature).ranks_of(extent.span).0, floor - NEGLIGIBLE);
-        self.sort(extent).for_each(drop);
+        self.sort(extent);
         for (place, &pair) in self.sorted.iter().enumerate() {
             let (rank, row) = unpack(pair);
             let mut likelihood = f64::NEG_INFINITY;

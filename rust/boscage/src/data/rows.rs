@@ -275,7 +275,7 @@ impl<'a> Rows<'a> {
         (0..n_dense).map(of_dense).chain((n_dense..self.n_features).map(of_sparse))
     }
 
-    /// The values of a sparse row that are not 0, and how many features are not stored so: all of a dense row.
+    /// The values of a sparse row that are not 0, and the number of values of a dense row. One of the two is empty.
     fn stored(&self, i: usize) -> (&'a [(u32, f64)], usize) {
         match self.values {
             BorrowedValues::Sparse(rows) => (rows[i].values(), 0),

@@ -32,6 +32,9 @@ pub(crate) mod covered_tree;
 mod quadrature;
 pub(crate) mod shapley;
 
+use crate::error::Result;
+use crate::validate::check_room;
+
 /// Contributions of features to the predictions of some rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Contributions {
@@ -65,6 +68,15 @@ pub struct LeafTree {
 }
 
 impl Contributions {
+    /// Checks that there is room for some numbers, and for a copy of them.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(crate) fn check_room(n_rows: usize, n_features: usize, n_outputs: usize) -> Result<()> {
+        let n_values = n_rows.saturating_mul(n_features).saturating_mul(n_outputs);
+        check_room("contributions", n_values.saturating_mul(2 * size_of::<f64>()))
+    }
+
     pub(crate) fn zeros(n_bases: usize, n_values: usize) -> Self {
         Self { base: vec![0.0; n_bases], values: vec![0.0; n_values] }
     }

@@ -74,6 +74,6 @@ impl<'a> Context<'a> {
 
     /// The features in random order, drawn by weight.
     pub(crate) fn feature_order(&self) -> FeatureOrder<'_> {
-        FeatureOrder::new(self.table.n_columns(), self.weights.as_ref())
+        FeatureOrder::new(self.table.varying(), self.weights.as_ref())
     }
 }

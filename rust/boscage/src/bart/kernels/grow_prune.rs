@@ -180,8 +180,8 @@ fn draw_rule<E: LeafStatistics>(
         let u = stream.unit();
         // If nearly all rows of the table have one value, the feature varies in the leaf only if the leaf has
         // one of the few other rows.
-        let uncommon = context.table.ties().uncommon(feature);
-        if uncommon.is_some_and(|rows| rows.iter().all(|&row| tree.labels[row as usize] != id)) {
+        let is_here = |row: &u32| tree.labels[*row as usize] == id;
+        if column.few_uncommon().is_some_and(|rows| !rows.into_iter().flatten().any(is_here)) {
             continue;
         }
         let threshold = ((1.0 - u) * low + u * high).max(low);

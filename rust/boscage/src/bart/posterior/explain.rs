@@ -23,6 +23,7 @@ impl SumsOfTrees {
     ) -> Result<Vec<Contributions>> {
         self.check_rows(rows)?;
         self.check_rows(background)?;
+        Contributions::check_room(rows.n_rows(), self.n_features, self.n_sums() * self.n_draws())?;
         run.control.expect(self.n_draws() as u64);
         run.map(self.n_draws(), |draw| {
             let found = self.shapley_of_draw(draw, rows, background, run);

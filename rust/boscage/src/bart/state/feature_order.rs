@@ -48,7 +48,10 @@ impl<'a> Weights<'a> {
 
 /// Draws features by weight without replacement, only as many as are used.
 pub(crate) enum FeatureOrder<'a> {
-    Uniform(ShuffledRange),
+    Uniform {
+        features: &'a [u32],
+        order: ShuffledRange,
+    },
     /// Only the first feature has been drawn.
     Weighted {
         weights: &'a Weights<'a>,
@@ -58,17 +61,19 @@ pub(crate) enum FeatureOrder<'a> {
 }
 
 impl<'a> FeatureOrder<'a> {
-    /// All features in random order, by weight unless the weights are equal.
-    pub(crate) fn new(n_features: usize, weights: Option<&'a Weights<'a>>) -> Self {
+    /// Some features in random order, or all of them by weight if the weights are not equal.
+    pub(crate) fn new(features: &'a [u32], weights: Option<&'a Weights<'a>>) -> Self {
         match weights {
-            None => Self::Uniform(ShuffledRange::new(n_features)),
+            None => Self::Uniform { features, order: ShuffledRange::new(features.len()) },
             Some(weights) => Self::Weighted { weights, first: None },
         }
     }
 
     pub(crate) fn next(&mut self, stream: &mut Stream) -> Option<u32> {
         match self {
-            Self::Uniform(range) => (range.drawn < range.n).then(|| range.next(stream) as u32),
+            Self::Uniform { features, order } => {
+                (order.drawn < order.n).then(|| features[order.next(stream)])
+            }
             Self::Weighted { weights, first: Some(first) } => {
                 *self = Self::Rest(Rest::new(weights, *first, stream));
                 self.next(stream)

@@ -1,8 +1,8 @@
 //! Finds the features that do not vary among the rows of a node.
 //!
 //! A feature that is constant in a node is constant in its descendants. For other features, rows are scanned
-//! until two differ. This scan is long if nearly all rows share a value, as in one-hot columns; for such
-//! features the few other ("uncommon") rows are listed. If a node has more rows than the feature has uncommon
+//! until two differ. This scan is long if nearly all rows share a value, as in one-hot columns; of such
+//! features the few other ("uncommon") rows are known. If a node has more rows than the feature has uncommon
 //! ones, one of its rows has the most frequent value, so the feature varies in the node exactly if the node
 //! contains an uncommon row.
 
@@ -108,14 +108,14 @@ impl<'t> TreeRows<'t> {
         let is_in = self.is_in(id);
         let few: Vec<u32> = (0..FEW.min(table.n_rows() as u32)).filter(|&row| is_in(row)).collect();
         let is_constant = |d: u32| {
-            let uncommon = table.ties().uncommon(d).filter(|uncommon| uncommon.len() < CHEAPER * n_rows);
-            if let Some(uncommon) = uncommon {
-                let has_some = uncommon.iter().any(|&row| is_in(row));
-                if !has_some || uncommon.len() < n_rows {
+            let column = table.column(d);
+            let n_uncommon = column.n_uncommon();
+            if let Some(uncommon) = column.few_uncommon().filter(|_| n_uncommon < CHEAPER * n_rows) {
+                let has_some = uncommon.into_iter().flatten().any(|&row| is_in(row));
+                if !has_some || n_uncommon < n_rows {
                     return !has_some;
                 }
             }
-            let column = table.column(d);
             let alike = |rows: &[u32]| rows.iter().all(|&row| column.rank(row) == column.rank(rows[0]));
             alike(&few) && alike(self.of(id))
         };

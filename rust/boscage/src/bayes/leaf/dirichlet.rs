@@ -224,9 +224,9 @@ mod tests {
         let mut sweep = model.moving_cut(&all);
         for n in [1, 2, 5, 6, 7] {
             if n == 5 {
-                sweep.shift_all_but(5..8)
+                sweep.shift_all_but(5..8);
             } else {
-                sweep.shift(n - 1)
+                sweep.shift(n - 1);
             }
             let left = model.of_rows(0..n);
             let expected = model.log_likelihood(&left) + model.log_likelihood(&model.rest(&all, &left));

@@ -239,9 +239,9 @@ mod tests {
         let mut sweep = model.moving_cut(&all);
         for n in [1, 4, 5] {
             if n == 4 {
-                sweep.shift_all_but(4..6)
+                sweep.shift_all_but(4..6);
             } else {
-                sweep.shift(n - 1)
+                sweep.shift(n - 1);
             }
             let expected =
                 model.log_likelihood(&model.of_rows(0..n)) + model.log_likelihood(&model.of_rows(n..6));

@@ -213,9 +213,9 @@ mod tests {
         let mut sweep = model.moving_cut(&all);
         for n in [1, 2, 5, 6, 7] {
             if n == 5 {
-                sweep.shift_all_but(5..8)
+                sweep.shift_all_but(5..8);
             } else {
-                sweep.shift(n - 1)
+                sweep.shift(n - 1);
             }
             let left = model.of_rows((0..n).rev());
             assert_eq!(model.rest(&all, &left), model.of_rows(n..8));

@@ -22,6 +22,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let n_outputs = trees[0].n_outputs();
         let explainer = Explainer::new(trees.iter());
         let (n, n_features) = (rows.n_rows(), self.n_features());
+        Contributions::check_room(n, n_features, n_outputs)?;
         let blocks = run.map(n.div_ceil(BLOCK), |i| {
             let part = rows.slice(i * BLOCK, ((i + 1) * BLOCK).min(n));
             let mut found = Contributions::zeros(n_outputs, part.n_rows() * n_features * n_outputs);

@@ -316,7 +316,7 @@ impl<'a, L: ConjugateLeaf> SharedNodes<'a, L> {
         /// Each task reads all rows of the node once.
         const MOST_TASKS: usize = 256;
         let large = (LARGE / self.get(id).n_rows.max(1)) as usize;
-        large.max(self.target.table.varying().len().div_ceil(MOST_TASKS))
+        large.max(self.target.table.varying().len().div_ceil(MOST_TASKS)).max(1)
     }
 
     fn n_rows(&self, ids: &[SharedNodeId]) -> usize {

@@ -82,7 +82,9 @@ impl SortedColumn {
     pub(crate) fn sparse(nonzero: &[(u32, f64)], n_rows: usize, control: &Control) -> Result<Self> {
         if !RankedRows::are_few(nonzero.len(), n_rows) {
             let mut column = vec![0.0; n_rows];
-            nonzero.iter().for_each(|&(row, value)| column[row as usize] = value);
+            for &(row, value) in nonzero {
+                column[row as usize] = value;
+            }
             return Self::new(column.into_iter(), control);
         }
         let sorted = sort_values(nonzero.iter().copied(), control)?;
@@ -160,7 +162,7 @@ impl SortedColumn {
         self.rows.ranks()
     }
 
-    /// Number of rows that do not have the most frequent value.
+    /// Number of rows that do not have the commonest value.
     pub(crate) fn n_uncommon(&self) -> usize {
         self.rows.n_uncommon()
     }
@@ -208,30 +210,32 @@ impl SortedColumn {
         Span { low, high, has_missing }
     }
 
-    /// The span of some rows, ascending.
+    /// The span of some rows, which ascend.
     pub(crate) fn span_of_rows(&self, rows: &[u32]) -> Span {
-        match self.uncommon_among(rows) {
-            Some(uncommon) => {
-                self.span(uncommon.map(|row| self.rank(row)).chain([self.rows.commonest_rank()]))
-            }
+        match self.uncommon_ranks(rows) {
+            Some(uncommon) => self.span(uncommon.chain([self.commonest_rank()])),
             None => self.span(rows.iter().map(|&row| self.rank(row))),
         }
     }
 
     /// Whether the ranks of some rows differ; the rows ascend, and there is at least one.
     pub(crate) fn varies_among(&self, rows: &[u32]) -> bool {
-        match self.uncommon_among(rows) {
+        match self.uncommon_ranks(rows) {
             Some(mut uncommon) => uncommon.next().is_some(),
             None => rows.iter().any(|&row| self.rank(row) != self.rank(rows[0])),
         }
     }
 
-    /// Those of some rows, ascending, that do not have the most frequent value. None unless the rows of the table
-    /// without it are fewer, so that at least one of the given rows has it.
-    fn uncommon_among(&self, rows: &[u32]) -> Option<impl Iterator<Item = u32>> {
-        let parts = self.few_uncommon()?;
-        let is_among = |row: &u32| rows.binary_search(row).is_ok();
-        (self.n_uncommon() < rows.len()).then(|| parts.into_iter().flatten().copied().filter(is_among))
+    /// The ranks of those of some rows, which ascend, that do not have the commonest value. None if they may be all, or
+    /// if reading every row is faster; otherwise one of the given rows has the commonest value.
+    fn uncommon_ranks(&self, rows: &[u32]) -> Option<impl Iterator<Item = u32>> {
+        /// Finding a row takes as long as reading so many ranks.
+        const READS: usize = 8;
+        let reads = if self.n_stored() < self.rows.n_rows() { 1 } else { READS };
+        (self.n_uncommon() * reads < rows.len()).then(|| {
+            let own = self.rows.uncommon_with_ranks().filter(|(row, _)| rows.binary_search(row).is_ok());
+            own.map(|(_, rank)| rank)
+        })
     }
 
     /// The lowest and the highest rank of the rows of a span, of which some have a present value.
@@ -285,12 +289,12 @@ impl SortedColumn {
         self.rows.at(places)
     }
 
-    /// The rank of the most frequent value.
+    /// The rank of the commonest value.
     pub(crate) fn commonest_rank(&self) -> u32 {
         self.rows.commonest_rank()
     }
 
-    /// The rows whose value is not the most frequent one, if they are few: those below it, and those above it.
+    /// The rows that do not have the commonest value, if they are few: those below it, and those above it.
     pub(crate) fn few_uncommon(&self) -> Option<[&[u32]; 2]> {
         RankedRows::are_few(self.n_uncommon(), self.rows.n_rows()).then(|| self.rows.uncommon())
     }

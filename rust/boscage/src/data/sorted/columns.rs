@@ -11,6 +11,7 @@ use crate::data::sorted::column::SortedColumn;
 use crate::data::sorted::ties::Ties;
 use crate::data::splits::{FeatureKinds, SideRule};
 use crate::error::Result;
+use crate::validate::check_room;
 
 /// Features by column: each row's value as its rank among the distinct values of the column, and the rows in
 /// sorted order. Trees compare ranks; thresholds are in the user's units.
@@ -34,7 +35,7 @@ pub(crate) struct SortedColumns {
     tells_rows_apart: bool,
     /// The columns with more than one value, ascending.
     varying: Vec<u32>,
-    /// The same, those first in which most rows do not have the most frequent value.
+    /// The same, by descending number of rows that do not have the commonest value.
     telling: Vec<u32>,
     /// Computed on first use.
     ties: OnceLock<Ties>,
@@ -44,10 +45,14 @@ impl SortedColumns {
     /// Sorts every column.
     ///
     /// # Errors
-    /// An interrupt.
+    /// An interrupt; [`Error::Memory`](crate::Error::Memory) for more features than there is room for.
     pub(crate) fn new(rows: Rows<'_>, threads: &Threads, control: &Control) -> Result<Self> {
         let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
         let rules = CategoryRules::new(rows);
+        check_room(
+            "the sorted features",
+            n_features.saturating_mul(size_of::<SortedColumn>() + size_of::<usize>()),
+        )?;
         let nonzero = rows.is_sparse().then(|| NonzeroByFeature::new(rows));
         let column = |d| match (rules.first(d), &nonzero) {
             (Some(rule), _) => rule.column(rows, control),
@@ -57,23 +62,16 @@ impl SortedColumns {
         let mut columns: Vec<SortedColumn> =
             threads.map(n_features, column).into_iter().collect::<Result<_>>()?;
         let tells_rows_apart = columns.iter().any(|column| !column.has_ties());
-        let features = 0..n_features as u32;
-        let mut features_again: Vec<u32> = features.filter(|&d| columns[d as usize].has_missing()).collect();
-        let has_missing = !features_again.is_empty();
-        let again = features_again.iter().filter_map(|&d| columns[d as usize].with_missing_highest());
-        let again: Vec<SortedColumn> = again.collect();
-        columns.extend(again);
+        let has_missing = columns.iter().any(SortedColumn::has_missing);
+        let mut features_again = add_other_sides(&mut columns);
         let more = &rules.more;
         features_again.extend(more.iter().map(|rule| rule.feature));
         let of_more = threads.map(more.len(), |i| more[i].column(rows, control));
         columns.extend(of_more.into_iter().collect::<Result<Vec<_>>>()?);
-        let varies = |d: &u32| columns[*d as usize].n_values() > 1;
-        let varying: Vec<u32> = (0..columns.len() as u32).filter(varies).collect();
-        let mut telling = varying.clone();
-        telling.sort_by_key(|&d| Reverse(columns[d as usize].n_uncommon()));
         let n_columns = counts(n_features, &features_again);
         let n_categories = if rules.is_empty() { Vec::new() } else { rows.n_categories().to_vec() };
         let kinds = FeatureKinds { n_categories, has_missing };
+        let (varying, telling) = varying(&columns);
         let ties = OnceLock::new();
         Ok(Self {
             n_rows,
@@ -190,7 +188,7 @@ impl SortedColumns {
         &self.varying
     }
 
-    /// The columns with more than one value, those first that tell most pairs of rows apart.
+    /// The columns with more than one value, by descending number of rows that do not have the commonest value.
     pub(crate) fn telling(&self) -> &[u32] {
         &self.telling
     }
@@ -289,6 +287,23 @@ impl CategoryRules {
     fn first(&self, feature: usize) -> Option<CategoryRule> {
         self.first.get(feature).copied().flatten()
     }
+}
+
+/// Adds the columns in which missing values go right, and returns their features.
+fn add_other_sides(columns: &mut Vec<SortedColumn>) -> Vec<u32> {
+    let others = (0..).zip(&*columns).filter_map(|(d, column)| Some((d, column.with_missing_highest()?)));
+    let (features, others): (Vec<u32>, Vec<SortedColumn>) = others.unzip();
+    columns.extend(others);
+    features
+}
+
+/// The columns with more than one value, ascending, and by descending number of uncommon rows.
+fn varying(columns: &[SortedColumn]) -> (Vec<u32>, Vec<u32>) {
+    let varies = |d: &u32| columns[*d as usize].n_values() > 1;
+    let varying: Vec<u32> = (0..columns.len() as u32).filter(varies).collect();
+    let mut telling = varying.clone();
+    telling.sort_by_key(|&d| Reverse(columns[d as usize].n_uncommon()));
+    (varying, telling)
 }
 
 /// By feature, its number of columns, and the number's logarithm.

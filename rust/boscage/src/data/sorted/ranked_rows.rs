@@ -12,17 +12,17 @@ pub(crate) enum RankedRows {
     Dense {
         ranks: Vec<u32>,
         order: Vec<u32>,
-        /// Positions in the order of the rows with the most frequent value.
+        /// Positions in the order of the rows with the commonest value.
         commonest: Range<usize>,
     },
-    /// The rows with the most frequent value are not stored. The others are few.
+    /// The rows with the commonest value are not stored. The others, the uncommon rows, are few.
     Sparse {
         n_rows: usize,
-        /// The rank of the most frequent value.
+        /// The rank of the commonest value.
         commonest: u32,
         /// The other rows, ascending, each with its rank.
         uncommon: Box<[(u32, u32)]>,
-        /// The same rows by rank, and how many are below the most frequent value.
+        /// The same rows by rank, and how many are below the commonest value.
         order: Box<[u32]>,
         n_below: usize,
     },
@@ -50,7 +50,7 @@ impl RankedRows {
         Self::Dense { ranks, order, commonest }
     }
 
-    /// Of `n_rows` rows, those below and those above the most frequent value, in groups as for [`Self::dense`].
+    /// Of `n_rows` rows, those below and those above the commonest value, in groups as for [`Self::dense`].
     pub(crate) fn sparse<'r, G>([below, above]: [G; 2], n_rows: usize) -> Self
     where
         G: Iterator<Item = &'r [(i64, u32)]>,
@@ -104,13 +104,15 @@ impl RankedRows {
             Self::Dense { ranks, .. } => Cow::Borrowed(ranks),
             Self::Sparse { n_rows, commonest, uncommon, .. } => {
                 let mut ranks = vec![*commonest; *n_rows];
-                uncommon.iter().for_each(|&(row, rank)| ranks[row as usize] = rank);
+                for &(row, rank) in uncommon {
+                    ranks[row as usize] = rank;
+                }
                 Cow::Owned(ranks)
             }
         }
     }
 
-    /// The positions of the rows with the most frequent value in the order of ranks.
+    /// The positions of the rows with the commonest value in the order of ranks.
     fn commonest(&self) -> Range<usize> {
         match self {
             Self::Dense { commonest, .. } => commonest.clone(),
@@ -118,7 +120,7 @@ impl RankedRows {
         }
     }
 
-    /// The rank of the most frequent value.
+    /// The rank of the commonest value.
     pub(crate) fn commonest_rank(&self) -> u32 {
         match self {
             Self::Dense { ranks, order, commonest } => ranks[order[commonest.start] as usize],
@@ -126,12 +128,21 @@ impl RankedRows {
         }
     }
 
-    /// The rows whose value is not the most frequent one: those below it, and those above it.
+    /// The rows that do not have the commonest value: those below it, and those above it.
     pub(crate) fn uncommon(&self) -> [&[u32]; 2] {
         match self {
             Self::Dense { order, commonest, .. } => [&order[..commonest.start], &order[commonest.end..]],
             Self::Sparse { order, n_below, .. } => order.split_at(*n_below).into(),
         }
+    }
+
+    /// The same rows in any order, each with its rank.
+    pub(crate) fn uncommon_with_ranks(&self) -> impl Iterator<Item = (u32, u32)> {
+        let (pairs, rows) = match self {
+            Self::Dense { .. } => (&[][..], self.uncommon()),
+            Self::Sparse { uncommon, .. } => (&**uncommon, [&[][..]; 2]),
+        };
+        pairs.iter().copied().chain(rows.into_iter().flatten().map(|&row| (row, self.rank(row))))
     }
 
     /// Number of these rows.
@@ -265,7 +276,9 @@ mod tests {
             let n_rows = 1 + stream.below(120);
             let nonzero = nonzero(n_rows, &mut stream);
             let mut all = vec![0.0; n_rows];
-            nonzero.iter().for_each(|&(row, value)| all[row as usize] = value);
+            for &(row, value) in &nonzero {
+                all[row as usize] = value;
+            }
             let dense = SortedColumn::new(all.into_iter(), &control).unwrap();
             let sparse = SortedColumn::sparse(&nonzero, n_rows, &control).unwrap();
             assert_same(&dense, &sparse, n_rows, &mut stream);

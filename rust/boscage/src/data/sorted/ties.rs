@@ -9,31 +9,14 @@ pub(crate) struct Ties {
     pub(crate) constant: Vec<u32>,
     /// Other features in which rows share values.
     pub(crate) varying: Vec<u32>,
-    /// Where the rows of each feature begin, and where the last ones end.
-    starts: Vec<usize>,
-    rows: Vec<u32>,
 }
 
 impl Ties {
     pub(crate) fn new(columns: &[SortedColumn]) -> Self {
-        let mut ties = Self { constant: Vec::new(), varying: Vec::new(), starts: vec![0], rows: Vec::new() };
-        for (d, column) in (0..).zip(columns) {
-            if column.has_ties() {
-                // The lists are short compared with the table.
-                ties.rows.extend(column.few_uncommon().into_iter().flatten().flatten());
-                if column.n_values() == 1 { &mut ties.constant } else { &mut ties.varying }.push(d);
-            }
-            ties.starts.push(ties.rows.len());
-        }
-        ties
-    }
-
-    /// The rows whose value is not the most frequent one of a feature, if the feature varies and they are
-    /// few.
-    pub(crate) fn uncommon(&self, feature: u32) -> Option<&[u32]> {
-        let d = feature as usize;
-        let rows = &self.rows[self.starts[d]..self.starts[d + 1]];
-        (!rows.is_empty()).then_some(rows)
+        let tied = (0..).zip(columns).filter(|(_, column)| column.has_ties());
+        let (constant, varying): (Vec<_>, Vec<_>) = tied.partition(|(_, column)| column.n_values() == 1);
+        let numbers = |columns: Vec<(u32, _)>| columns.into_iter().map(|(d, _)| d).collect();
+        Self { constant: numbers(constant), varying: numbers(varying) }
     }
 }
 
@@ -44,7 +27,7 @@ mod tests {
     use crate::data::sorted::columns::SortedColumns;
 
     #[test]
-    fn rows_of_rare_values_are_listed() {
+    fn features_with_ties_are_listed_and_their_uncommon_rows() {
         // One value, no ties, a rare value above and another below, and two equally frequent values.
         let rare = |i: u32| match i {
             5 => -1.0,
@@ -57,7 +40,8 @@ mod tests {
             SortedColumns::new(Rows::from_f64(&x, 4).unwrap(), &Threads::new(1), &Control::new()).unwrap();
         let ties = table.ties();
         assert_eq!((&ties.constant[..], &ties.varying[..]), (&[0][..], &[2, 3][..]));
-        let uncommon = [0, 1, 2, 3].map(|d| ties.uncommon(d));
-        assert_eq!(uncommon, [None, None, Some(&[5, 2][..]), None]);
+        let uncommon = [0, 1, 2, 3].map(|d| table.column(d).few_uncommon());
+        let none: &[u32] = &[];
+        assert_eq!(uncommon, [Some([none; 2]), None, Some([&[5], &[2]]), None]);
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn of_paths<P: Statistics, T: TreeContributions<P>>(
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<Contributions> {
+    Contributions::check_room(rows.n_rows(), rows.n_features(), by_tree.n_outputs())?;
     let terms = PathTerms { by_tree, domain: &forest.domain };
     let mut all = Contributions::default();
     for Gathered { found, .. } in walk::predict(forest, rows, run, &terms)? {

@@ -38,6 +38,7 @@ pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
     const BLOCK: usize = 64;
     let mut filled = Vec::new();
     let rows = forest.domain.complete(rows, &mut filled)?;
+    Contributions::check_room(rows.n_rows(), rows.n_features(), by_tree.n_outputs())?;
     let trees = covered_trees(forest, by_tree, run)?;
     let n_features = forest.domain.n_features();
     let explainer = Explainer::new(trees.iter().map(|tree| &tree.tree)).with_cells(n_features);

@@ -197,7 +197,7 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Draws the feature and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
+    /// Draws the coordinate and the threshold of a level's cut (Algorithm 5.2, lines 6-7).
     fn draw_place(&self, level: usize) -> (u32, f64) {
         let key = self.levels[level].key;
         let d = self.rates[level].find(key.feature());
@@ -266,7 +266,7 @@ impl<'a> Cell<'a> {
         outer
     }
 
-    /// The cell's part of `K_level` in one feature.
+    /// The cell's part of `K_level` along one coordinate.
     fn part(&self, level: usize, d: usize) -> (f64, f64) {
         if level + 1 == self.levels.len() {
             // All of it: the root cell is the box of the last level.
@@ -276,12 +276,12 @@ impl<'a> Cell<'a> {
         (self.low[d].max(low), self.high[d].min(high))
     }
 
-    /// The box within a shell, in one feature; none at the base level, which has all of its part.
+    /// The box within a shell, along one coordinate; none at the base level, which has all of its part.
     fn hole(&self, level: usize, d: usize) -> Option<(f64, f64)> {
         (level > self.base).then(|| self.domain.bounds(level - 1, d))
     }
 
-    /// The rate of one feature at one level, in units of one over time.
+    /// The rate along one coordinate at one level, in units of one over time.
     fn rate(&self, level: usize, d: usize) -> f64 {
         let (low, high) = self.part(level, d);
         let length = match self.hole(level, d) {
@@ -364,7 +364,7 @@ mod tests {
                 let last = near.last().map_or(0.0, |cut| cut.time);
                 for level in own + 1..=4 {
                     let mut far = path(&domain, level, seed, &x, 400);
-                    // A cut of an outer shell lies outside the box in its feature.
+                    // A cut of an outer shell lies outside the box along its coordinate.
                     far.retain(|cut| {
                         let (low, high) = domain.bounds(own as usize, cut.coordinate as usize);
                         cut.threshold >= low && cut.threshold < high && cut.time <= last

@@ -6,7 +6,7 @@ use crate::data::goes_right;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) time: f64,
-    /// The coordinate; see [`Domain::feature_of`](crate::mondrian::process::domain::Domain::feature_of).
+    /// See [`Domain::feature_of`](crate::mondrian::process::domain::Domain::feature_of).
     pub(crate) coordinate: u32,
     pub(crate) threshold: f64,
 }
@@ -24,7 +24,7 @@ impl Cut {
 pub(crate) struct SkippedCut {
     pub(crate) threshold: f64,
     pub(crate) time: f64,
-    /// The coordinate; see [`Domain::feature_of`](crate::mondrian::process::domain::Domain::feature_of).
+    /// See [`Domain::feature_of`](crate::mondrian::process::domain::Domain::feature_of).
     pub(crate) coordinate: u32,
     /// The rows' side.
     pub(crate) right: bool,

@@ -19,7 +19,7 @@ const NONE: u32 = u32::MAX;
 /// Boxes of one tree.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeBoxes<S> {
-    n_features: usize,
+    n_coordinates: usize,
     /// Whether splits have boxes too; leaves always have.
     splits: bool,
     /// Where a node's box is.
@@ -63,9 +63,9 @@ impl Sources {
 }
 
 impl<S: Scalar> NodeBoxes<S> {
-    pub(crate) fn new(n_features: usize, splits: bool) -> Self {
+    pub(crate) fn new(n_coordinates: usize, splits: bool) -> Self {
         Self {
-            n_features,
+            n_coordinates,
             splits,
             slots: Vec::new(),
             bounds: Vec::new(),
@@ -84,7 +84,7 @@ impl<S: Scalar> NodeBoxes<S> {
     /// Allocates memory for the boxes of some nodes, and no more.
     pub(crate) fn reserve(&mut self, arena: &Arena, nodes: impl Iterator<Item = NodeId>) {
         let n = nodes.filter(|&node| self.keeps(arena, node)).count();
-        self.bounds.reserve_exact(n * 2 * self.n_features);
+        self.bounds.reserve_exact(n * 2 * self.n_coordinates);
         self.slots.resize(self.slots.len().max(arena.n_indices()), NONE);
     }
 
@@ -99,9 +99,9 @@ impl<S: Scalar> NodeBoxes<S> {
 
     /// Gives a node a box, whatever its rows are.
     pub(crate) fn give(&mut self, arena: &Arena, node: NodeId, low: &[S], high: &[S]) {
-        let start = 2 * self.claim(arena, node) * self.n_features;
-        self.bounds[start..start + self.n_features].copy_from_slice(low);
-        self.bounds[start + self.n_features..start + 2 * self.n_features].copy_from_slice(high);
+        let start = 2 * self.claim(arena, node) * self.n_coordinates;
+        self.bounds[start..start + self.n_coordinates].copy_from_slice(low);
+        self.bounds[start + self.n_coordinates..start + 2 * self.n_coordinates].copy_from_slice(high);
     }
 
     /// Recomputes a box; with `note`, records which bounds moved.
@@ -123,15 +123,15 @@ impl<S: Scalar> NodeBoxes<S> {
         self.sources = sources;
     }
 
-    /// Makes a box that of some boxes and rows: a few features of all of them at a time, so that every
+    /// Makes a box that of some boxes and rows: a few coordinates of all of them at a time, so that every
     /// value is read once and every bound written once.
     fn unite(&mut self, slot: usize, sources: &Sources, table: Table<'_, S>, note: bool) {
         const MANY: usize = 16;
         const SOME: usize = 8;
         const FEW: usize = 4;
         let mut first = 0;
-        while first < self.n_features {
-            let left = self.n_features - first;
+        while first < self.n_coordinates {
+            let left = self.n_coordinates - first;
             first += if left >= MANY {
                 self.unite_some::<MANY>(slot, first, sources, table, note)
             } else if left >= SOME {
@@ -152,7 +152,7 @@ impl<S: Scalar> NodeBoxes<S> {
         table: Table<'_, S>,
         note: bool,
     ) -> usize {
-        let some = |values: &[S]| *values[first..].first_chunk::<N>().expect("so many features follow");
+        let some = |values: &[S]| *values[first..].first_chunk::<N>().expect("so many coordinates follow");
         let (mut low, mut high) = ([S::MAX; N], [S::MIN; N]);
         for &row in &sources.rows {
             let x = some(table.row(row));
@@ -283,7 +283,7 @@ impl<S: Scalar> NodeBoxes<S> {
         self.moved_since(first)
     }
 
-    /// Extends a box to a value in one feature.
+    /// Extends a box to a value along one coordinate.
     fn reach(&mut self, slot: usize, coordinate: u32, high: bool, now: S) {
         let at = self.place(slot, coordinate, high);
         let before = self.bounds[at];
@@ -302,7 +302,7 @@ impl<S: Scalar> NodeBoxes<S> {
     /// Reads the boxes of some nodes into the cache, all of them together; see [`Arena::fetch`].
     pub(crate) fn fetch(&self, arena: &Arena, nodes: impl Iterator<Item = NodeId> + Clone) {
         let slots = nodes.filter(|&node| self.keeps(arena, node)).filter_map(|node| self.slot(node));
-        let size = 2 * self.n_features;
+        let size = 2 * self.n_coordinates;
         let seen = slots.fold(0.0, |seen, slot| {
             let [low, high] = [slot * size, slot * size + size - 1].map(|at| self.bounds[at].into());
             seen + low + high
@@ -332,7 +332,7 @@ impl<S: Scalar> NodeBoxes<S> {
     pub(crate) fn fetch_all(&self) {
         const WIDE: usize = 64;
         fetch(&self.slots);
-        if self.n_features < WIDE {
+        if self.n_coordinates < WIDE {
             fetch(&self.bounds);
         }
     }
@@ -360,7 +360,7 @@ impl<S: Scalar> NodeBoxes<S> {
         }
         let slot = self.free.pop().unwrap_or_else(|| {
             let len = self.bounds.len();
-            let size = 2 * self.n_features;
+            let size = 2 * self.n_coordinates;
             if self.bounds.capacity() < len + size {
                 // A quarter more at a time: boxes are much of a forest's memory.
                 self.bounds.reserve_exact(len / 4 / size * size + size);
@@ -376,13 +376,13 @@ impl<S: Scalar> NodeBoxes<S> {
     }
 
     fn bounds(&self, slot: usize) -> (&[S], &[S]) {
-        let d = self.n_features;
+        let d = self.n_coordinates;
         self.bounds[slot * 2 * d..(slot + 1) * 2 * d].split_at(d)
     }
 
     /// Where one bound is.
     fn place(&self, slot: usize, coordinate: u32, high: bool) -> usize {
-        (2 * slot + usize::from(high)) * self.n_features + coordinate as usize
+        (2 * slot + usize::from(high)) * self.n_coordinates + coordinate as usize
     }
 
     /// The number of boxes or rows off which a node's box is read.
@@ -418,7 +418,7 @@ impl<S: Scalar> NodeBoxes<S> {
     }
 
     fn contains(&self, slot: usize, row: RowId, table: Table<'_, S>) -> bool {
-        /// So many features are compared at a time.
+        /// So many coordinates are compared at a time.
         const LANES: usize = 8;
         let (low, high) = self.bounds(slot);
         let x = table.row(row);
@@ -470,7 +470,7 @@ impl NodeBoxes<f32> {
     /// The same boxes in `f64`.
     pub(crate) fn widen(&self) -> NodeBoxes<f64> {
         NodeBoxes {
-            n_features: self.n_features,
+            n_coordinates: self.n_coordinates,
             splits: self.splits,
             slots: self.slots.clone(),
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
