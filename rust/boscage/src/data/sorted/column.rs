@@ -220,10 +220,18 @@ impl SortedColumn {
 
     /// Whether the ranks of some rows differ; the rows ascend, and there is at least one.
     pub(crate) fn varies_among(&self, rows: &[u32]) -> bool {
-        match self.uncommon_ranks(rows) {
+        // Where all ranks are stored, two that differ are soon found.
+        let uncommon = if self.stores_all() { None } else { self.uncommon_ranks(rows) };
+        let first = self.rank(rows[0]);
+        match uncommon {
             Some(mut uncommon) => uncommon.next().is_some(),
-            None => rows.iter().any(|&row| self.rank(row) != self.rank(rows[0])),
+            None => rows.iter().any(|&row| self.rank(row) != first),
         }
+    }
+
+    /// Whether the rank of every row is stored.
+    fn stores_all(&self) -> bool {
+        self.n_stored() == self.rows.n_rows()
     }
 
     /// The ranks of those of some rows, which ascend, that do not have the commonest value. None if they may be all, or
@@ -231,7 +239,7 @@ impl SortedColumn {
     fn uncommon_ranks(&self, rows: &[u32]) -> Option<impl Iterator<Item = u32>> {
         /// Finding a row takes as long as reading so many ranks.
         const READS: usize = 8;
-        let reads = if self.n_stored() < self.rows.n_rows() { 1 } else { READS };
+        let reads = if self.stores_all() { READS } else { 1 };
         (self.n_uncommon() * reads < rows.len()).then(|| {
             let own = self.rows.uncommon_with_ranks().filter(|(row, _)| rows.binary_search(row).is_ok());
             own.map(|(_, rank)| rank)
