@@ -27,7 +27,7 @@ N_ROWS, N_FEATURES = 90, 3
 X, NUMBERS = rows_and_numbers(N_ROWS, N_FEATURES, 1, np.float64)
 TWO = np.where(np.median(NUMBERS) < NUMBERS, "high", "low")
 THREE = np.digitize(NUMBERS, np.quantile(NUMBERS, [0.3, 0.7]))
-WEIGHTS = np.arange(N_ROWS) % 4 * 0.5
+WEIGHTS = np.arange(N_ROWS) % 4 * 1.0
 
 SHORT = {"n_burn": 10, "n_draws": 6, "random_state": 3}
 POSTERIORS = {

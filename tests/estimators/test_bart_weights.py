@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from boscage import BARTClassifier, BARTRegressor
+from forests import through_file
 from weights import impossible
 
 RNG = np.random.default_rng(0)
@@ -87,13 +88,16 @@ def classes(weights: Any, rows: Any = slice(None), *, n: int = 2, **params: Any)
 
 
 LABELS = {2: Y > 0.0, 3: np.digitize(Y, [-0.3, 0.5])}
+# With two classes weights are whole.
+OF_CLASSES = {2: np.ceil(2.0 * WEIGHTS), 3: WEIGHTS}
 each_number = pytest.mark.parametrize("n", [2, 3])
 
 
 @each_number
 def test_rows_of_weight_zero_have_no_class(n: int) -> None:
     kept = np.arange(80) % 3 > 0
-    some, others = classes(np.where(kept, WEIGHTS, 0.0), n=n), classes(WEIGHTS[kept], kept, n=n)
+    weights = OF_CLASSES[n]
+    some, others = classes(np.where(kept, weights, 0.0), n=n), classes(weights[kept], kept, n=n)
     np.testing.assert_array_equal(some.predict_draws(X), others.predict_draws(X))
     ones, none = classes(kept.astype(float), n=n), classes(None, kept, n=n)
     np.testing.assert_array_equal(ones.predict_draws(X), none.predict_draws(X))
@@ -104,10 +108,11 @@ def test_weights_move_shares(n: int) -> None:
     """Where features say nothing, probabilities are the classes' shares of all weight."""
     x = np.zeros((600, 1))
     labels = np.resize(np.arange(n), 600)
-    weights = np.where(labels == 0, 2.6, 0.7)
+    heavy, light = (3.0, 1.0) if n == 2 else (2.6, 0.7)
+    weights = np.where(labels == 0, heavy, light)
     model = BARTClassifier(5, n_chains=1, n_burn=50, n_draws=300, random_state=0)
     found = model.fit(x, labels, weights).predict_proba(x[:1])[0]
-    share = 2.6 / (2.6 + 0.7 * (n - 1))
+    share = heavy / (heavy + light * (n - 1))
     assert found[0] == pytest.approx(share, abs=0.02)
     np.testing.assert_allclose(found[1:], (1.0 - share) / (n - 1), atol=0.02)
     # Those of a balanced population, for which weights of training do not matter.
@@ -120,9 +125,10 @@ def test_weights_move_shares(n: int) -> None:
 def test_chains_of_classes_go_on_with_the_same_weights(n: int, k: Any) -> None:
     if n > 2 and k == "learned":
         pytest.skip("k is learned for two classes alone")
-    model = classes(WEIGHTS, n=n, k=k, warm_start=True, n_draws=5)
-    model.set_params(n_draws=12).fit(X, LABELS[n], WEIGHTS)
-    whole = classes(WEIGHTS, n=n, k=k, n_draws=12)
+    weights = OF_CLASSES[n]
+    model = classes(weights, n=n, k=k, warm_start=True, n_draws=5)
+    model.set_params(n_draws=12).fit(X, LABELS[n], weights)
+    whole = classes(weights, n=n, k=k, n_draws=12)
     np.testing.assert_array_equal(model.predict_draws(X), whole.predict_draws(X))
     with pytest.raises(ValueError, match="a continued fit"):
         model.set_params(n_draws=20).fit(X, LABELS[n])
@@ -130,7 +136,13 @@ def test_chains_of_classes_go_on_with_the_same_weights(n: int, k: Any) -> None:
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [*impossible(80), (np.r_[0.0, 1e-200, np.ones(78)], "holds 1e-200 for row 1")],
+    [
+        *(case for case in impossible(80) if "at least" not in case[1]),
+        (np.r_[0.0, 1e-13, np.ones(78)], "holds 1e-13 for row 1; expected 0, or from 1e-12 to 1e9"),
+        (np.r_[np.ones(79), -1.0], "holds -1.0 for row 79; expected 0, or from 1e-12 to 1e9"),
+        (np.r_[0.0, 1.5, np.ones(78)], "a whole number from 1 to 65536 if there are two classes"),
+        (np.where(LABELS[2], 1.0, 0.0), "found one class in rows whose weight is not 0"),
+    ],
 )
 def test_impossible_weights_of_classes_are_refused(weights: Any, message: str) -> None:
     model = classes(None)
@@ -140,7 +152,28 @@ def test_impossible_weights_of_classes_are_refused(weights: Any, message: str) -
     np.testing.assert_array_equal(model.predict_draws(X), before)
 
 
-def test_weights_may_be_very_unequal() -> None:
-    weights = np.geomspace(1e-9, 1e9, 80)
-    assert np.isfinite(classes(weights).predict_draws(X)).all()
-    assert np.isfinite(classes(weights, n=3).predict_draws(X)).all()
+@each_number
+def test_weights_may_be_very_unequal(n: int) -> None:
+    weights = np.geomspace(1.0, 65536.0, 80).round() if n == 2 else np.geomspace(1e-9, 1e9, 80)
+    assert np.isfinite(classes(weights, n=n).predict_draws(X)).all()
+
+
+@each_number
+@pytest.mark.filterwarnings("ignore:the chains disagree")  # short chains of latent numbers do
+def test_chains_from_anywhere_agree(n: int) -> None:
+    """Chains start from draws of the prior, under which many rows are unlikely."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(500, 3))
+    f = 3.0 * np.sin(6.0 * x[:, 0])
+    labels = f + rng.normal(size=500) > 0.0 if n == 2 else np.digitize(f, [-1.0, 1.0])
+    weights = rng.integers(1, 6, 500) if n == 2 else rng.gamma(1.0, size=500)
+    model = BARTClassifier(50, n_chains=4, n_burn=200, n_draws=200, random_state=0)
+    found = model.fit(x, labels, weights).trace_["log_likelihood"].mean(axis=1)
+    assert np.ptp(found) < 0.2 * abs(found.mean())
+
+
+def test_classes_of_a_weighted_model_are_balanced_after_a_load() -> None:
+    for n in (2, 3):
+        model = classes(OF_CLASSES[n], n=n, class_weight="balanced")
+        loaded = through_file(model).set_params(class_weight="balanced")
+        np.testing.assert_array_equal(model.predict_proba(X), loaded.predict_proba(X))

@@ -125,7 +125,9 @@ class PosteriorSampler(Chains):
         learned = {name: value for name, value in parts[0].__dict__.items() if name not in names}
         self.__dict__ = own | learned | {"_model": model}
 
-    def _fit(self, X: Any, y: Any, *, part: int | None = None, **more: Any) -> None:
+    def _fit(
+        self, X: Any, y: Any, *, sample_weight: Any, part: int | None = None, **more: Any
+    ) -> None:
         settings = self._compile_settings(_validation.draw_seed(self.random_state))
         if part is not None:
             settings = settings.only(part)
@@ -135,13 +137,10 @@ class PosteriorSampler(Chains):
             is_new = more.get("start") is None
             rows, columns = self._read(X, reset=is_new)
             target = self._check_target(y, rows.shape[0])
-            if "sample_weight" in more:
-                kept, more["weights"] = self._check_weights(
-                    more.pop("sample_weight"), rows.shape[0]
-                )
-                if kept is not None:
-                    rows, target = rows[kept], target[kept]
-                    columns = {feature: each.of(kept) for feature, each in columns.items()}
+            kept, more["weights"] = self._check_weights(sample_weight, rows.shape[0])
+            if kept is not None:
+                rows, target = rows[kept], target[kept]
+                columns = {feature: each.of(kept) for feature, each in columns.items()}
             if is_new:
                 self._labels = {feature: each.labels for feature, each in columns.items()}
             rows = codes.put_codes(rows, columns, self._labels)

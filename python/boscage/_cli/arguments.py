@@ -109,8 +109,8 @@ def _fit(commands: Any) -> None:
     fit.add_argument(
         "--weight",
         metavar="COLUMN",
-        help="a column of numbers above 0: as how many rows each row counts (in BART: how precise"
-        " its target is)",
+        help="a column of numbers above 0: as how many rows each row counts (in BART for numbers:"
+        " how precise its target is)",
     )
     columns = fit.add_mutually_exclusive_group()
     columns.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from boscage import _core, _validation, persistence
 from boscage._bases.arviz_data import of_classes
 from boscage._bases.prediction import ProbabilisticClassifier
+from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
 from boscage.bart.kernels import KernelName, Kernels
@@ -21,10 +23,10 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     """The posterior over sums of trees for classification, by Markov chains (Algorithm 4.1).
 
     With two classes, the probability of the second one is the standard normal distribution function
-    of a constant plus the sum of ``n_trees`` small trees; a latent normal variable per row, whose
-    sign is the class, is sampled along (Albert and Chib 1993). With more classes each has its own
-    sum of ``n_trees`` trees, and probabilities are proportional to the exponentials of the sums
-    (Murray 2021). The prior of the trees is that of `BARTRegressor`.
+    of a constant plus the sum of ``n_trees`` small trees; a latent normal variable per row (several
+    for a row with a weight), whose sign is the class, is sampled along (Albert and Chib 1993). With
+    more classes each has its own sum of ``n_trees`` trees, and probabilities are proportional to
+    the exponentials of the sums (Murray 2021). The prior of the trees is that of `BARTRegressor`.
 
     Parameters
     ----------
@@ -183,6 +185,8 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _check_weights = staticmethod(check_row_weight)
+
     def fit(
         self,
         X: Any,
@@ -205,9 +209,9 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
             Labels of at least two classes: integers, strings, booleans or whole floats.
         sample_weight : array-like of shape (n_samples,), default=None
             How many rows each row counts as: the likelihood of its label is raised to this power. A
-            row of weight 2 is as two equal rows, and one of weight 0 is left out; other weights are
-            from 1e-100 to 1e15. With two classes a sweep draws about as many latent numbers as rows
-            count in all. None means 1 for all.
+            row of weight 2 is as two equal rows, and one of weight 0 is left out. With two classes
+            weights are whole numbers up to 65536 (multiply others and round them), with more any
+            numbers from 1e-12 to 1e9. None means 1 for all.
         callback : callable, default=None
             Called after every sweep as ``callback(chain=, iteration=, sigma=, log_likelihood=)``.
             Iterations count from 1 and include the burn-in. Chains call it from their own threads:
@@ -237,7 +241,9 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     ) -> _core.BartClassifier:
         codes, labels = _validation.encode(target, [])
         if len(labels) < 2:
-            raise ValueError("y must have more than one class, found one class")
+            raise ValueError(
+                "y must have more than one class, found one class in rows whose weight is not 0"
+            )
         start = options["start"]
         if start is not None and labels != start.classes():
             raise ValueError(
@@ -249,8 +255,8 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     def _class_counts(self) -> AnyArray:
         if self._counts is None:
             raise ValueError(
-                "class_weight='balanced' needs the number of training rows of each class, which "
-                "the file of this model does not hold; give a dictionary of weights"
+                "class_weight='balanced' needs the number of training rows of each class, or their "
+                "weight, which the file of this model does not hold; give a dictionary of weights"
             )
         return self._counts
 
@@ -269,7 +275,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         is_known = (
             isinstance(counts, list)
             and len(counts) == len(model.classes())
-            and all(type(count) in (int, float) and 0 < count < 2**63 for count in counts)
+            and all(type(count) in (int, float) and 0 < count < math.inf for count in counts)
         )
         estimator._counts = np.asarray(counts) if is_known else None
         return estimator

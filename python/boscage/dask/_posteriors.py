@@ -47,7 +47,7 @@ def fit_posterior(
     y : a collection of the same kind, of shape (n_samples,)
         Targets; in partitions of the same lengths as those of `X` if that is a Dask collection.
     sample_weight : as `y`, default=None
-        Weights of rows, of shape (n_samples,); see ``estimator.fit``. Not for `BARTClassifier`.
+        Weights of rows, of shape (n_samples,); see ``estimator.fit``.
     client : distributed.Client, default=None
         The cluster; None takes the default client.
 
@@ -62,8 +62,8 @@ def fit_posterior(
         If a parameter, a row, a target or a weight is refused, or there is no client or no worker.
         In a Dask collection, messages name the partition, counted from 0, and the row.
     TypeError
-        If the estimator is of another class or some of `X`, `y` and
-        `sample_weight` are Dask collections and others are not.
+        If the estimator is of another class, or some of `X`, `y` and `sample_weight` are Dask
+        collections and others are not.
     RuntimeError
         If a worker has another version of the library, or none, or the client is closed. After any
         error the estimator is as it was before the call.

@@ -27,7 +27,7 @@ pub(crate) struct WeightedProblem {
     pub(crate) sigma: f64,
     pub(crate) prior: Option<VariancePrior>,
     pub(crate) sigma_mu: f64,
-    /// If rows have classes, which replace targets and weights.
+    /// Classes of rows, if the targets are classes: then targets and weights are drawn in each sweep.
     pub(crate) classes: Option<WeightedClasses>,
 }
 
@@ -74,7 +74,7 @@ impl ChainState for WeightedChainState<'_> {
     fn sweep(&mut self, stream: &mut Stream, control: &Control) -> Result<()> {
         let sums = &self.backfitter.sums;
         if let Some(classes) = &self.classes {
-            classes.draw(&mut self.model, sums, stream);
+            classes.draw(&mut self.model, sums, stream, control)?;
         }
         if let Some(prior) = self.prior {
             self.sigma = prior.draw(sums.len(), self.model.squares(sums), stream);

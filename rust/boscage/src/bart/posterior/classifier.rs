@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::explain::Contributions;
 use crate::math::special_functions::{normal_cdf, normal_quantile};
 use crate::random::keyed::Stream;
-use crate::validate::{check, check_repeats};
+use crate::validate::{check, check_row_weights};
 
 /// Largest number of trees in all sums together.
 const MAX_TREES_IN_ALL: usize = 100_000;
@@ -58,10 +58,11 @@ impl BartClassifier {
     }
 
     /// Samples the posterior given rows with weights: a row of weight `w` counts as `w` equal rows, so its likelihood is
-    /// raised to the power `w`.
+    /// raised to the power `w`. If there are two classes, weights are whole numbers.
     ///
     /// # Errors
-    /// As [`BartClassifier::fit`]; weights that are not from 1e-100 to 1e15.
+    /// As [`BartClassifier::fit`]; weights that are not from 1e-12 to 1e9, or not whole numbers from 1 to 65,536 if there are
+    /// two classes.
     pub fn fit_weighted(
         settings: &BartSettings,
         rows: Rows<'_>,
@@ -76,7 +77,7 @@ impl BartClassifier {
     /// result is equal, bit for bit, to that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
-    /// As [`BartClassifier::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
+    /// As [`BartClassifier::fit_weighted`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
     /// `from` has; an error of `watch`.
     pub fn fit_from(
         from: Option<&Self>,
@@ -85,7 +86,7 @@ impl BartClassifier {
         run: &Run<'_>,
     ) -> Result<Self> {
         settings.check_fit(rows, labels.len())?;
-        weights.map_or(Ok(()), |weights| check_repeats(weights, labels.len()))?;
+        weights.map_or(Ok(()), |weights| check_row_weights(weights, labels.len()))?;
         let mut classes = labels.to_vec();
         classes.sort_unstable();
         classes.dedup();
@@ -118,7 +119,7 @@ impl BartClassifier {
             match weights {
                 None => sample(&problem(settings, positive, offset), &chains, rows, run)?,
                 Some(weights) => {
-                    let classes = WeightedClasses { positive, weights: weights.to_vec(), offset };
+                    let classes = WeightedClasses::new(positive, weights, offset)?;
                     sample_weighted(&weighted_problem(settings, classes), &chains, rows, run)?
                 }
             }
@@ -287,7 +288,7 @@ fn problem(settings: &BartSettings, positive: Vec<bool>, offset: f64) -> ScaledP
 
 /// The same for rows with weights.
 fn weighted_problem(settings: &BartSettings, classes: WeightedClasses) -> WeightedProblem {
-    let n_rows = classes.positive.len();
+    let n_rows = classes.n_rows();
     WeightedProblem {
         targets: vec![0.0; n_rows],
         weights: vec![1.0; n_rows],

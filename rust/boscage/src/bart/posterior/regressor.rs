@@ -68,7 +68,7 @@ impl BartRegressor {
     /// result is equal, bit for bit, to that of a single fit. `watch` is called after every sweep.
     ///
     /// # Errors
-    /// As [`BartRegressor::fit`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
+    /// As [`BartRegressor::fit_weighted`]; settings (except `n_draws`) or data that differ from those of `from`; fewer draws than
     /// `from` has; an error of `watch`.
     pub fn fit_from(
         from: Option<&Self>,

@@ -3,7 +3,7 @@
 //! A feature that is constant in a node is constant in its descendants. For other features, rows are scanned
 //! until two differ. This scan is long if nearly all rows share a value, as in one-hot columns; of such
 //! features the few other ("uncommon") rows are known. If a node has more rows than the feature has uncommon
-//! ones, one of its rows has the most frequent value, so the feature varies in the node exactly if the node
+//! ones, one of its rows has the commonest value, so the feature varies in the node exactly if the node
 //! contains an uncommon row.
 
 use std::cell::OnceCell;

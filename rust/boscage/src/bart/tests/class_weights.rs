@@ -21,12 +21,13 @@ use crate::data::labels::Label;
 use crate::math::special_functions::normal_cdf;
 use crate::random::keyed::Stream;
 
-const WEIGHTS: [f64; 5] = [0.4, 2.7, 1.0, 0.05, 1.5];
+const POSITIVE: [bool; 5] = [true, false, false, true, true];
+const WEIGHTS: [f64; 5] = [4.0, 2.0, 1.0, 1.0, 3.0];
 const OFFSET: f64 = 0.3;
 
-fn classes(weights: [f64; 5]) -> WeightedClasses {
-    let positive = vec![true, false, false, true, true];
-    WeightedClasses { positive, weights: weights.to_vec(), offset: OFFSET }
+/// The probability of a row's class.
+fn probability(row: usize, sum: f64) -> f64 {
+    normal_cdf(if POSITIVE[row] { OFFSET + sum } else { -OFFSET - sum })
 }
 
 /// Values of a leaf on a grid, far beyond its prior.
@@ -62,7 +63,9 @@ impl Sub for LogLikelihoods {
 
 /// The same model with leaf values integrated on the grid, and no latent number.
 #[derive(Debug, Clone)]
-struct OnGrid(WeightedClasses);
+struct OnGrid {
+    weights: [f64; 5],
+}
 
 impl LeafModel for OnGrid {
     type Stats = LogLikelihoods;
@@ -72,8 +75,7 @@ impl LeafModel for OnGrid {
     }
 
     fn stats(&self, row: usize, others: f64) -> LogLikelihoods {
-        let sign = if self.0.positive[row] { 1.0 } else { -1.0 };
-        let log = |f: f64| self.0.weights[row] * libm::log(normal_cdf(sign * (OFFSET + others + f)));
+        let log = |f: f64| self.weights[row] * libm::log(probability(row, others + f));
         LogLikelihoods(std::array::from_fn(|i| log(value(i))))
     }
 
@@ -107,7 +109,7 @@ fn log_evidence(model: &OnGrid) -> f64 {
 /// the ratio of the evidence with one row more like it to the evidence.
 fn visits_are_those_of_the_posterior(samplers: Vec<(&str, BartSettings)>, n_batches: u32) {
     const BATCH: u32 = 200;
-    let (table, prior, model) = (table(), prior(), OnGrid(classes(WEIGHTS)));
+    let (table, prior, model) = (table(), prior(), OnGrid { weights: WEIGHTS });
     let stats: Vec<_> = (0..5).map(|row| model.stats(row, 0.0)).collect();
     let leaf = RowStats::new(&model, &stats);
     let expected = posterior(&TargetPosterior { table: &table, prior: &prior, leaf: &leaf });
@@ -118,7 +120,7 @@ fn visits_are_those_of_the_posterior(samplers: Vec<(&str, BartSettings)>, n_batc
         sigma: 1.0,
         prior: None,
         sigma_mu: SIGMA_MU,
-        classes: Some(classes(WEIGHTS)),
+        classes: Some(WeightedClasses::new(POSITIVE.to_vec(), &WEIGHTS, OFFSET).unwrap()),
     };
     for (seed, (name, settings)) in samplers.into_iter().enumerate() {
         let (odds, mut stream) = (Odds::new(settings.prior), Stream::new(seed as u64, 0));
@@ -133,8 +135,7 @@ fn visits_are_those_of_the_posterior(samplers: Vec<(&str, BartSettings)>, n_batc
                 chain.sweep(&mut stream, &Control::new()).unwrap();
                 visits.note(tree_name(&chain.backfitter.trees[0], &table));
                 for (row, sum) in chain.backfitter.sums.iter().enumerate() {
-                    let sign = if model.0.positive[row] { 1.0 } else { -1.0 };
-                    batch[row] += normal_cdf(sign * (OFFSET + sum)) / f64::from(BATCH);
+                    batch[row] += probability(row, *sum) / f64::from(BATCH);
                 }
             }
             means.iter_mut().zip(batch).for_each(|(mean, x)| mean.add(x));
@@ -143,7 +144,7 @@ fn visits_are_those_of_the_posterior(samplers: Vec<(&str, BartSettings)>, n_batc
         for (row, mean) in means.iter().enumerate() {
             let mut more = WEIGHTS;
             more[row] += 1.0;
-            let ratio = log_evidence(&OnGrid(classes(more))) - log_evidence(&model);
+            let ratio = log_evidence(&OnGrid { weights: more }) - log_evidence(&model);
             mean.check(ratio.exp(), 5.0, &format!("{name}: the class of row {row}"));
         }
     }
@@ -206,8 +207,9 @@ fn chains_of_weighted_classes_go_on() {
     let mut stream = Stream::new(8, 0);
     let (x, y) = some_rows(50, &mut stream);
     let rows = Rows::from_f64(&x, 4).unwrap();
-    let weights: Vec<f64> = (0..50).map(|_| 0.1 + 2.0 * stream.unit()).collect();
-    for n_classes in [2, 3] {
+    let whole: Vec<f64> = (0..50).map(|_| 1.0 + stream.below(3) as f64).collect();
+    let fractions: Vec<f64> = (0..50).map(|_| 0.1 + 2.0 * stream.unit()).collect();
+    for (n_classes, weights) in [(2, whole), (3, fractions)] {
         let labels: Vec<Label> =
             y.iter().map(|y| Label::Int((3.0 * y).rem_euclid(f64::from(n_classes)) as i64)).collect();
         let short = BartSettings { n_chains: 2, n_burn: 5, n_draws: 5, ..settings(LOCAL, 5) };
@@ -221,11 +223,18 @@ fn chains_of_weighted_classes_go_on() {
         assert_eq!(rest.posterior.draws, once.posterior.draws);
         assert_eq!(rest.traces(), once.traces());
         assert!(again(None).is_err());
-        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e16] {
+        let refused = |wrong| {
             let mut bad = weights.clone();
             bad[1] = wrong;
-            let refused = BartClassifier::fit_weighted(&short, rows, &labels, &bad, &run);
-            assert!(refused.unwrap_err().to_string().contains("for row 1"), "{wrong}");
+            BartClassifier::fit_weighted(&short, rows, &labels, &bad, &run).unwrap_err().to_string()
+        };
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e10] {
+            assert!(refused(wrong).contains("for row 1"), "{wrong}");
+        }
+        if n_classes == 2 {
+            for wrong in [0.5, 1.5, 65_537.0] {
+                assert!(refused(wrong).contains("a whole number"), "{wrong}");
+            }
         }
     }
 }

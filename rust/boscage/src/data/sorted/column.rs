@@ -220,7 +220,7 @@ impl SortedColumn {
 
     /// Whether the ranks of some rows differ; the rows ascend, and there is at least one.
     pub(crate) fn varies_among(&self, rows: &[u32]) -> bool {
-        // Where all ranks are stored, two that differ are soon found.
+        // Where all ranks are stored, two that differ are usually soon found.
         let uncommon = if self.stores_all() { None } else { self.uncommon_ranks(rows) };
         let first = self.rank(rows[0]);
         match uncommon {
