@@ -1,4 +1,4 @@
-//! The error type of the crate.
+//! The error type of the crate, and the check of memory.
 
 use std::path::Path;
 
@@ -162,3 +162,23 @@ impl Error {
 
 /// A result with the crate's error type.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Reserves memory and gives it back, since an allocation that fails where it is needed aborts the process.
+///
+/// # Errors
+/// [`Error::Memory`], if there is less.
+pub(crate) fn check_room(what: &'static str, n_bytes: usize) -> Result<()> {
+    Vec::<u8>::new().try_reserve_exact(n_bytes).map_err(|_| Error::Memory { what, n_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_refused() {
+        assert_eq!(check_room("a little", 1 << 20), Ok(()));
+        let (what, n_bytes) = ("all", usize::MAX);
+        assert_eq!(check_room(what, n_bytes), Err(Error::Memory { what, n_bytes }));
+    }
+}

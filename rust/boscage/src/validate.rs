@@ -31,14 +31,6 @@ pub(crate) const GAMMA_SHAPES: Interval = (1e-9, 1e9, "from 1e-9 to 1e9");
 /// Sums of squares.
 pub(crate) const SUMS_OF_SQUARES: Interval = (1e-290, 1e290, "from 1e-290 to 1e290");
 
-/// Reserves memory and gives it back, since an allocation that fails where it is needed aborts the process.
-///
-/// # Errors
-/// [`Error::Memory`], if there is less.
-pub(crate) fn check_room(what: &'static str, n_bytes: usize) -> Result<()> {
-    Vec::<u8>::new().try_reserve_exact(n_bytes).map_err(|_| Error::Memory { what, n_bytes })
-}
-
 /// # Errors
 /// [`Error::InvalidSetting`] for a number outside of its bounds.
 pub(crate) fn check_within(name: &'static str, value: f64, (least, most, expected): Interval) -> Result<()> {
@@ -225,17 +217,5 @@ pub(crate) fn check_codes(codes: &[u32], n_labels: usize) -> Result<()> {
             check(name, false, "an index into the labels", &format!("{code} for {n_labels} labels"))
         }
         None => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_no_room_is_refused() {
-        assert_eq!(check_room("a little", 1 << 20), Ok(()));
-        let (what, n_bytes) = ("all", usize::MAX);
-        assert_eq!(check_room(what, n_bytes), Err(Error::Memory { what, n_bytes }));
     }
 }

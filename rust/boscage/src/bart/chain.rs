@@ -13,9 +13,9 @@ use crate::control::{Run, map};
 use crate::data::Rows;
 use crate::data::sorted::columns::SortedColumns;
 use crate::data::splits::FeatureKinds;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 use crate::random::keyed::Stream;
-use crate::validate::{check, check_n_features, check_numbers, check_room};
+use crate::validate::{check, check_n_features, check_numbers};
 
 /// Summaries of the draws that a chain kept.
 #[derive(Debug, Clone, PartialEq, Default)]

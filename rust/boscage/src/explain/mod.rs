@@ -32,8 +32,7 @@ pub(crate) mod covered_tree;
 mod quadrature;
 pub(crate) mod shapley;
 
-use crate::error::Result;
-use crate::validate::check_room;
+use crate::error::{Result, check_room};
 
 /// Contributions of features to the predictions of some rows.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -10,8 +10,7 @@ use crate::data::categories::{RightSide, n_rules};
 use crate::data::sorted::column::SortedColumn;
 use crate::data::sorted::ties::Ties;
 use crate::data::splits::{FeatureKinds, SideRule};
-use crate::error::Result;
-use crate::validate::check_room;
+use crate::error::{Result, check_room};
 
 /// Features by column: each row's value as its rank among the distinct values of the column, and the rows in
 /// sorted order. Trees compare ranks; thresholds are in the user's units.

@@ -1,14 +1,13 @@
 //! A tree as arrays, to be checked or drawn.
 
 use crate::data::Scalar;
-use crate::error::Result;
+use crate::error::{Result, check_room};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
 use crate::mondrian::tree::statistics::Statistics;
-use crate::validate::check_room;
 
 /// One tree as parallel arrays over its nodes in preorder, without the cuts that separated no rows.
 /// Thresholds and boxes are in the features' own units, whatever the domain's maps.

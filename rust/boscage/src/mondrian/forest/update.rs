@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::control::{Control, Run, try_for_each_mut};
 use crate::data::RowId;
 use crate::data::{Scalar, Table, transpose};
-use crate::error::Result;
+use crate::error::{Result, check_room};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::settings::Predictive;
 use crate::mondrian::forest::storage::{AnyStorage, Applied, Storage, with_storage};
@@ -14,7 +14,6 @@ use crate::mondrian::tree::process::Process;
 use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
 use crate::random::keyed::Key;
-use crate::validate::check_room;
 
 /// Rows that a tree inserts or removes between two looks at the stop flag.
 const BLOCK: usize = 16_384;

@@ -1,11 +1,11 @@
 //! The boxes `K_0 < K_1 < ...` on which the keyed process lives, and the rate of every feature.
 
 use crate::data::{Rows, goes_right};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_room};
 use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::feature_map::{FeatureMap, largest};
 use crate::mondrian::process::substitute::Substitute;
-use crate::validate::{MAX_VALUE, check_room};
+use crate::validate::MAX_VALUE;
 
 /// The highest level: `K_64` is about `2^64` reference ranges wide.
 pub const MAX_LEVEL: u32 = 64;

@@ -15,12 +15,11 @@ mod leaves;
 mod seat;
 
 use crate::data::{RowId, RowTargets, Weight, fetch};
-use crate::error::Result;
+use crate::error::{Result, check_room};
 use crate::mondrian::cells::statistics::CellStatistics;
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
-use crate::validate::check_room;
 use bits::bit;
 use leaves::LeafCounts;
 use seat::SeatFraction;
