@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -81,13 +82,7 @@ def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     parts = (rows.data, rows.indices, rows.indptr)
     if not all(part.flags.c_contiguous and part.flags.aligned for part in parts):
         rows = rows.copy()
-    if np.isinf(rows.data).any():
-        at = int(np.isinf(rows.data).argmax())
-        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-        raise ValueError(
-            f"Input X contains {rows.data[at]}inity in row {row}, column {rows.indices[at]}; "
-            "expected finite numbers, or NaN for missing values"
-        )
+    require_finite(rows, "X", missing=True)
     checked: Rows = rows
     return checked
 
@@ -155,19 +150,25 @@ def _expected_cell(value: Any) -> str:
     return "numbers; name columns of categories by categorical_features"
 
 
-def require_finite(
-    values: AnyArray, what: str, names: Any = None, *, missing: bool = False
-) -> None:
-    """Refuse infinite values, and missing ones unless they are allowed; name the first."""
+def require_finite(values: Any, what: str, names: Any = None, *, missing: bool = False) -> None:
+    """Refuse infinite values, and missing ones unless they are allowed; name the first.
+
+    The values are an array, or a sparse matrix in compressed rows.
+    """
+    stored: AnyArray = values.data if issparse(values) else values
     # A finite sum proves that every term is finite, and needs no memory.
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
+        if np.isfinite(stored.sum()):
             return
-    bad = np.flatnonzero(np.isinf(values) if missing else ~np.isfinite(values))
+    bad = np.flatnonzero(np.isinf(stored) if missing else ~np.isfinite(stored))
     if not bad.size:
         return
-    at = np.unravel_index(bad[0], values.shape)
-    value = values[at]
+    first = bad[0]
+    if issparse(values):
+        at = (np.searchsorted(values.indptr, first, side="right") - 1, values.indices[first])
+    else:
+        at = np.unravel_index(first, values.shape)
+    value = stored.flat[first]
     found = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
     place = f"row {at[0]}"
     if values.ndim == 2:

@@ -21,6 +21,7 @@ from boscage import (
 )
 from forests import through_file
 from reference.arrays import Array
+from words import words_of_rows
 
 N, D = 160, 1500
 SHORT: dict[str, Any] = {"n_trees": 6, "n_burn": 15, "n_draws": 10, "n_chains": 1}
@@ -29,13 +30,12 @@ SHORT: dict[str, Any] = {"n_trees": 6, "n_burn": 15, "n_draws": 10, "n_chains": 
 def table(n: int = N, d: int = D, seed: int = 0, *, missing: bool = False) -> Any:
     """Return rows of twelve words each, of which the first ones are frequent, and counts."""
     rng = np.random.default_rng(seed)
-    frequency = 1.0 / np.arange(1.0, d + 1.0)
-    words = [rng.choice(d, 12, replace=False, p=frequency / frequency.sum()) for _ in range(n)]
+    words = words_of_rows(n, d, 12, rng)
     counts = rng.choice([-1.0, 1.0, 2.0, 3.0], 12 * n, p=[0.1, 0.5, 0.3, 0.1])
     if missing:
         counts[rng.random(counts.size) < 0.1] = np.nan
-    starts = np.arange(0, 12 * n + 1, 12)
-    return sparse.csr_array((counts, np.concatenate(words), starts), shape=(n, d))
+    words.data = counts
+    return words
 
 
 X = table()

@@ -14,6 +14,7 @@ from boscage import MondrianForestClassifier, MondrianForestRegressor
 from boscage.mondrian.feature_rates._shared import MOST_FEATURES
 from forests import assert_equal_models, through_file
 from reference.arrays import Array
+from words import words_of_rows
 
 N, D = 240, MOST_FEATURES + 200
 CLASSES = (MondrianForestClassifier, MondrianForestRegressor)
@@ -23,11 +24,9 @@ each_class = pytest.mark.parametrize("kind", CLASSES)
 def table(n: int = N, d: int = D, seed: int = 0) -> Any:
     """Return rows of ten words each, of which the first ones are frequent, and counts."""
     rng = np.random.default_rng(seed)
-    frequency = 1.0 / np.arange(1.0, d + 1.0)
-    words = [rng.choice(d, 10, replace=False, p=frequency / frequency.sum()) for _ in range(n)]
-    starts = np.arange(0, 10 * n + 1, 10)
-    counts = 1.0 + rng.integers(0, 3, 10 * n)
-    return sparse.csr_array((counts, np.concatenate(words), starts), shape=(n, d))
+    words = words_of_rows(n, d, 10, rng)
+    words.data = 1.0 + rng.integers(0, 3, 10 * n)
+    return words
 
 
 X = table()

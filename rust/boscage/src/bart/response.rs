@@ -68,8 +68,7 @@ impl Response for ProbitResponse {
     fn draw(&mut self, residuals: &mut [f64], sigma: f64, stream: &mut Stream) -> f64 {
         for ((r, z), &positive) in residuals.iter_mut().zip(&mut self.latent).zip(&self.positive) {
             let f = *z - *r;
-            let mean = self.offset + f;
-            *r = if positive { normal_above(-mean, stream) } else { -normal_above(mean, stream) };
+            *r = latent_residual(positive, self.offset + f, stream);
             *z = f + *r;
         }
         sigma
@@ -85,10 +84,16 @@ impl Response for ProbitResponse {
 
     fn log_likelihood(&self, residuals: &[f64], _: f64) -> f64 {
         let rows = residuals.iter().zip(&self.latent).zip(&self.positive);
-        rows.map(|((r, z), &positive)| {
-            let mean = self.offset + z - r;
-            libm::log(normal_cdf(if positive { mean } else { -mean }).max(f64::MIN_POSITIVE))
-        })
-        .sum()
+        rows.map(|((r, z), &positive)| log_probability(positive, self.offset + z - r)).sum()
     }
+}
+
+/// Draws a latent number of a row's class, minus its mean.
+pub(crate) fn latent_residual(positive: bool, mean: f64, stream: &mut Stream) -> f64 {
+    if positive { normal_above(-mean, stream) } else { -normal_above(mean, stream) }
+}
+
+/// Logarithm of the probability of a row's class, given the mean of its latent numbers.
+pub(crate) fn log_probability(positive: bool, mean: f64) -> f64 {
+    libm::log(normal_cdf(if positive { mean } else { -mean }).max(f64::MIN_POSITIVE))
 }

@@ -134,6 +134,10 @@ fn unpack(pair: u64) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
 }
 
+fn is_marked(marks: &[u64], row: u32) -> bool {
+    marks[row as usize / 64] >> (row % 64) & 1 == 1
+}
+
 /// The marked rows of a part of a column's order that begins at `start`, each with its position.
 fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], start: usize) {
     let mut n = 0;
@@ -141,7 +145,7 @@ fn pick(picked: &mut [u64], marks: &[u64], order: &[u32], start: usize) {
         // Every row is written, and the marked ones are kept: this avoids an unpredictable branch.
         let Some(to) = picked.get_mut(n) else { break };
         *to = (place as u64) << 32 | u64::from(row);
-        n += (marks[row as usize / 64] >> (row % 64) & 1) as usize;
+        n += usize::from(is_marked(marks, row));
     }
 }
 
@@ -198,7 +202,7 @@ impl<'a> Sorter<'a> {
             self.sorted.sort_unstable();
         } else {
             let is_own = |row: u32| match &self.members {
-                Some(bits) => bits[row as usize / 64] >> (row % 64) & 1 == 1,
+                Some(bits) => is_marked(bits, row),
                 None => self.rows.binary_search(&row).is_ok(),
             };
             let own = uncommon.into_iter().flatten().filter(|row| is_own(**row));

@@ -6,10 +6,9 @@
 //! but a row that fits badly then has about `1 / F` of them, which hold the sum of trees where it is: chains do not mix.
 
 use crate::bart::leaves::weighted_normal::WeightedNormal;
+use crate::bart::response::{latent_residual, log_probability};
 use crate::control::Control;
 use crate::error::Result;
-use crate::math::special_functions::normal_cdf;
-use crate::random::distributions::normal_above;
 use crate::random::keyed::Stream;
 use crate::validate::check;
 
@@ -52,27 +51,20 @@ impl WeightedClasses {
     ) -> Result<()> {
         for (row, &sum) in sums.iter().enumerate() {
             control.check()?;
-            let (sign, weight) = (self.sign(row), self.weights[row]);
-            let low = -sign * (self.offset + sum);
-            let residuals: f64 = (0..weight).map(|_| normal_above(low, stream)).sum();
+            let (positive, weight) = (self.positive[row], self.weights[row]);
+            let residuals = (0..weight).map(|_| latent_residual(positive, self.offset + sum, stream));
+            model.targets[row] = sum + residuals.sum::<f64>() / f64::from(weight);
             model.weights[row] = f64::from(weight);
-            model.targets[row] = sum + sign * residuals / f64::from(weight);
         }
         Ok(())
     }
 
     /// Logarithm of the likelihood of the classes.
     pub(crate) fn log_likelihood(&self, sums: &[f64]) -> f64 {
-        let rows = sums.iter().zip(&self.weights).enumerate();
-        rows.map(|(row, (&sum, &weight))| {
-            let probability = normal_cdf(self.sign(row) * (self.offset + sum));
-            f64::from(weight) * libm::log(probability.max(f64::MIN_POSITIVE))
+        let rows = sums.iter().zip(&self.weights).zip(&self.positive);
+        rows.map(|((sum, &weight), &positive)| {
+            f64::from(weight) * log_probability(positive, self.offset + sum)
         })
         .sum()
-    }
-
-    /// The sign of a row's latent numbers.
-    fn sign(&self, row: usize) -> f64 {
-        if self.positive[row] { 1.0 } else { -1.0 }
     }
 }

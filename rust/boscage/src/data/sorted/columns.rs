@@ -61,8 +61,8 @@ impl SortedColumns {
         let mut columns: Vec<SortedColumn> =
             threads.map(n_features, column).into_iter().collect::<Result<_>>()?;
         let tells_rows_apart = columns.iter().any(|column| !column.has_ties());
-        let has_missing = columns.iter().any(SortedColumn::has_missing);
         let mut features_again = add_other_sides(&mut columns);
+        let has_missing = !features_again.is_empty();
         let more = &rules.more;
         features_again.extend(more.iter().map(|rule| rule.feature));
         let of_more = threads.map(more.len(), |i| more[i].column(rows, control));
