@@ -12,7 +12,7 @@ def impossible(n: int) -> list[tuple[Any, str]]:
     return [
         (np.ones(n - 1), f"expected one weight for each of {n} rows"),
         (np.ones((n, 2)), "shape"),
-        (np.r_[np.ones(n - 1), -1.0], f"holds -1.0 for row {n - 1}; expected 0, or at least"),
+        (np.r_[np.ones(n - 1), -1.0], f"holds -1.0 for row {n - 1}; expected 0, or "),
         (np.r_[np.ones(n - 1), np.nan], "sample_weight contains NaN"),
         (np.zeros(n), "zero for all rows"),
     ]

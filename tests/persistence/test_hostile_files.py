@@ -375,6 +375,19 @@ def in_a_small_process(
     )
 
 
+def test_trees_that_have_no_room_are_refused_once_the_first_is_drawn(tmp_path: Path) -> None:
+    """A short file that asks for 100,000 trees of 300 rows each: some 5 GiB."""
+    x = np.random.default_rng(0).random((300, 2))
+    model = _core.MondrianClassifier(n_estimators=2, seed=1)
+    codes = np.arange(300, dtype=np.uint32) % 2
+    model.fit(x, codes, ["no", "yes"], low=np.zeros(2), high=np.ones(2))
+    blob = model.to_bytes()
+    wanted = struct.pack("<Qd", 2, model.lifetime), struct.pack("<Qd", 100_000, model.lifetime)
+    assert blob.count(wanted[0]) == 1
+    done = in_a_small_process("predict", "classes", tmp_path, repaired(blob.replace(*wanted)))
+    assert "MemoryError: not enough memory for all trees" in done.stderr, done.stderr[-2000:]
+
+
 def without_many_trees(changed: list[bytes], model: Any) -> list[bytes]:
     """Those of a model's forged files that do not ask for more than 10,000 trees.
 
@@ -398,6 +411,8 @@ def _small_process(what: str, name: str, path: str) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + 2**30
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if what == "predict":
+        kind.from_bytes(blob).predict_proba(np.zeros((1, 2)))
     if what == "forge":
         content = mutations(blob[:-CHECKSUM], 3, 1000)
         changed = [repaired(b + bytes(CHECKSUM)) for b in content]

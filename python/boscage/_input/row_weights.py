@@ -12,6 +12,7 @@ from boscage._types import BoolArray, FloatArray
 
 _NOT_TINY = "0, or at least 1e-100 times the greatest weight"
 _KEPT = "0, or from 1e-12 to 1e9"
+_REPEATS = "0, or from 1e-100 to 1e15"
 
 
 def check_sample_weight(
@@ -28,6 +29,13 @@ def check_row_weight(sample_weight: Any, n_rows: int) -> tuple[BoolArray | None,
     """The same for rows that come and go, whose weights are kept with them."""
     return _positive_weights(
         sample_weight, n_rows, lambda weights: (weights >= 1e-12) & (weights <= 1e9), _KEPT
+    )
+
+
+def check_repeats(sample_weight: Any, n_rows: int) -> tuple[BoolArray | None, FloatArray | None]:
+    """The same for weights that say how often rows count in a Bayesian tree."""
+    return _positive_weights(
+        sample_weight, n_rows, lambda weights: (weights >= 1e-100) & (weights <= 1e15), _REPEATS
     )
 
 

@@ -17,6 +17,7 @@ from boscage import _validation
 from boscage._bases.arviz_data import Groups
 from boscage._bases.sampler import PosteriorSampler
 from boscage._bases.settings import Settings
+from boscage._input.row_weights import check_repeats
 from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
 from boscage.explain.contributions import Contributions, of_parts
@@ -33,6 +34,8 @@ class BayesianTree(PosteriorSampler):
 
     _settings_param: ClassVar[str] = "sampler"
     _settings_classes: ClassVar[tuple[type[Settings], ...]] = (SMC, MCMC)
+
+    _check_weights = staticmethod(check_repeats)
 
     sampler: Literal["smc", "mcmc"] | SMC | MCMC
     alpha_s: float
