@@ -1,5 +1,7 @@
 //! Gauss and Legendre's rule on the interval from 0 to 1.
 
+use std::sync::OnceLock;
+
 /// Nodes and weights of a rule.
 #[derive(Debug, Clone)]
 pub(super) struct QuadratureRule {
@@ -24,6 +26,21 @@ impl QuadratureRule {
 
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
+    }
+}
+
+/// Rules for polynomials up to some degree, each made when it is first needed.
+#[derive(Debug, Clone)]
+pub(super) struct QuadratureRules(Vec<OnceLock<QuadratureRule>>);
+
+impl QuadratureRules {
+    pub(super) fn up_to(degree: usize) -> Self {
+        Self(vec![OnceLock::new(); degree / 2 + 1])
+    }
+
+    /// The smallest rule that is exact for polynomials of a degree.
+    pub(super) fn exact_to(&self, degree: usize) -> &QuadratureRule {
+        self.0[degree / 2].get_or_init(|| QuadratureRule::exact_to(degree))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Shapley values of a sum of trees.
 
 use crate::explain::covered_tree::{CoveredTree, LEAF, NONE};
-use crate::explain::quadrature::QuadratureRule;
+use crate::explain::quadrature::{QuadratureRule, QuadratureRules};
 
 /// Computes Shapley values of trees; the rule of integration is that of the tree with the longest path.
 #[derive(Debug, Clone)]
 pub(crate) struct Explainer {
     rule: QuadratureRule,
-    /// For a cell of a row's own, whose conditions may be on all features.
-    rule_of_cells: Option<QuadratureRule>,
+    /// For cells of rows' own, by the number of features that their conditions are on.
+    rules_of_cells: QuadratureRules,
 }
 
 /// Memory for the passes over a tree.
@@ -27,7 +27,7 @@ pub(crate) struct Buffers {
 /// What a cell of the row's own adds to the prediction of its leaf.
 pub(crate) struct OwnCell<'a> {
     pub(crate) leaf: usize,
-    /// The features in which the row lies outside the box of the leaf's rows.
+    /// The features in which the row lies outside the box of the leaf's rows, in order.
     pub(crate) outside: &'a [u32],
     pub(crate) added: &'a [f64],
 }
@@ -35,12 +35,13 @@ pub(crate) struct OwnCell<'a> {
 impl Explainer {
     pub(crate) fn new<'a>(trees: impl Iterator<Item = &'a CoveredTree>) -> Self {
         let most = trees.map(|tree| tree.n_on_path).max().unwrap_or(0);
-        Self { rule: QuadratureRule::exact_to(most.saturating_sub(1)), rule_of_cells: None }
+        let rule = QuadratureRule::exact_to(most.saturating_sub(1));
+        Self { rule, rules_of_cells: QuadratureRules::up_to(0) }
     }
 
-    /// For rows that may have cells of their own.
+    /// For rows that may have cells of their own, with conditions on at most so many features.
     pub(crate) fn with_cells(self, n_features: usize) -> Self {
-        Self { rule_of_cells: Some(QuadratureRule::exact_to(n_features.saturating_sub(1))), ..self }
+        Self { rules_of_cells: QuadratureRules::up_to(n_features.saturating_sub(1)), ..self }
     }
 
     /// Adds the Shapley values of a tree's prediction for a row to `phi`, feature by feature and output by output.
@@ -142,10 +143,10 @@ impl Explainer {
 
     /// Adds the Shapley values of what a cell of the row's own adds to its leaf's prediction.
     pub(crate) fn add_cell(&self, tree: &CoveredTree, cell: &OwnCell<'_>, phi: &mut [f64]) {
-        let rule = self.rule_of_cells.as_ref().expect("the explainer was made for cells");
         let n_outputs = tree.n_outputs();
         let mut path = tree.on_path(cell.leaf);
-        path.retain(|(feature, _)| !cell.outside.contains(feature));
+        path.retain(|(feature, _)| cell.outside.binary_search(feature).is_err());
+        let rule = self.rules_of_cells.exact_to(path.len() + cell.outside.len() - 1);
         let mut share_outside = 0.0;
         let mut shares = vec![0.0; path.len()];
         for ((t, s), weight) in rule.nodes.iter().zip(&rule.complements).zip(&rule.weights) {

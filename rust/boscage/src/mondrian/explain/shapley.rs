@@ -2,7 +2,7 @@
 
 use crate::control::Run;
 use crate::data::splits::SideRule;
-use crate::data::{RowId, Rows, Scalar};
+use crate::data::{RowId, Rows, Scalar, Table};
 use crate::error::Result;
 use crate::explain::Contributions;
 use crate::explain::covered_tree::{CoveredNode, CoveredTree};
@@ -13,8 +13,10 @@ use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
+use crate::mondrian::process::domain::CoordinateBuffer;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
+use crate::mondrian::tree::box_moves::widen;
 use crate::mondrian::tree::statistics::Statistics;
 
 /// A tree whose leaves hold what they add to the prediction of a row that stays in them, and each leaf's rows.
@@ -40,8 +42,8 @@ pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
     let rows = forest.domain.complete(rows, &mut filled)?;
     Contributions::check_room(rows.n_rows(), rows.n_features(), by_tree.n_outputs())?;
     let trees = covered_trees(forest, by_tree, run)?;
-    let n_features = forest.domain.n_features();
-    let explainer = Explainer::new(trees.iter().map(|tree| &tree.tree)).with_cells(n_features);
+    let n_coordinates = forest.domain.n_coordinates();
+    let explainer = Explainer::new(trees.iter().map(|tree| &tree.tree)).with_cells(n_coordinates);
     let n = rows.n_rows();
     run.control.expect(n as u64);
     let blocks = run.map(n.div_ceil(BLOCK), |i| {
@@ -130,6 +132,9 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
         let each = Each { by_tree: self.by_tree, n_trees: self.trees.len() };
         let predicted = walk::predict(self.forest, rows, &alone, &each)?.pop().map(|(each, _)| each);
         let predicted = predicted.unwrap_or_default();
+        let mut buffer = CoordinateBuffer::default();
+        let coordinates = self.forest.domain.coordinates(rows, &mut buffer)?;
+        let storage = self.forest.flushed(&alone)?;
         let mut found = Contributions::zeros(n_outputs, rows.n_rows() * n_features * n_outputs);
         let mut buffers = Buffers::default();
         for (i, TreeOfRows { tree, rows: of_leaves }) in self.trees.iter().enumerate() {
@@ -145,8 +150,10 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
                 let added: Vec<f64> =
                     own.iter().zip(tree.values_of(leaf)).map(|(own, leaf)| own - leaf).collect();
                 if added.iter().any(|&added| added != 0.0) {
-                    let outside = self.outside(&of_leaves[leaf], n_features, x);
-                    // The box of a forest in coordinates of its own may round in another way.
+                    let at = coordinates.row(row);
+                    let outside = with_storage!(storage, storage => {
+                        self.outside(&of_leaves[leaf], &storage.values, at)
+                    });
                     if !outside.is_empty() {
                         let cell = OwnCell { leaf, outside: &outside, added: &added };
                         self.explainer.add_cell(tree, &cell, phi);
@@ -157,20 +164,21 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
         Ok(found)
     }
 
-    /// The features of positive weight in which a row lies outside the box of some rows.
-    fn outside(&self, of_leaf: &[RowId], n_features: usize, x: impl Fn(usize) -> f64) -> Vec<u32> {
-        let (mut low, mut high) = (vec![f64::INFINITY; n_features], vec![f64::NEG_INFINITY; n_features]);
+    /// The features of positive weight along whose coordinates a row lies outside the box of some rows of the table.
+    fn outside<S: Scalar>(&self, of_leaf: &[RowId], table: &[S], x: impl Iterator<Item = f64>) -> Vec<u32> {
+        let domain = &self.forest.domain;
+        let (mut low, mut high) = (vec![S::MAX; domain.n_coordinates()], vec![S::MIN; domain.n_coordinates()]);
         for &row in of_leaf {
-            for (feature, value) in self.forest.filled_values(row).into_iter().enumerate() {
-                low[feature] = low[feature].min(value);
-                high[feature] = high[feature].max(value);
-            }
+            let values = Table::new(table, domain.n_coordinates()).row(row);
+            widen(&mut low, &mut high, values, values);
         }
-        let weights = self.forest.domain.weights();
-        let is_outside = |&feature: &usize| {
-            weights[feature] > 0.0 && (x(feature) < low[feature] || x(feature) > high[feature])
-        };
-        (0..n_features).filter(is_outside).map(|feature| feature as u32).collect()
+        let sides = low.into_iter().zip(high).zip(x);
+        let is_outside = sides.map(|((low, high), x)| x < low.into() || x > high.into());
+        let outside = is_outside.zip(domain.rates()).enumerate();
+        outside
+            .filter(|&(_, (is_outside, &rate))| is_outside && rate > 0.0)
+            .map(|(coordinate, _)| domain.feature_of(coordinate) as u32)
+            .collect()
     }
 }
 
