@@ -1,6 +1,7 @@
 //! The error type of the crate, and the check of memory.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// All errors of this crate. Invalid input never panics.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -163,12 +164,35 @@ impl Error {
 /// A result with the crate's error type.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Reserves memory and gives it back, since an allocation that fails where it is needed aborts the process.
+/// Checks that a machine may hold so much: it has the memory, and an allocation of this size does not fail, which would
+/// abort the process where the memory is needed.
 ///
 /// # Errors
 /// [`Error::Memory`], if there is less.
 pub(crate) fn check_room(what: &'static str, n_bytes: usize) -> Result<()> {
-    Vec::<u8>::new().try_reserve_exact(n_bytes).map_err(|_| Error::Memory { what, n_bytes })
+    let is_refused = n_bytes > machine_memory() || Vec::<u8>::new().try_reserve_exact(n_bytes).is_err();
+    if is_refused { Err(Error::Memory { what, n_bytes }) } else { Ok(()) }
+}
+
+/// The bytes that the machine, or the control group that the process is in, has in all; the greatest number where nothing
+/// tells. Some systems grant allocations of any size, and end the process once it uses them.
+fn machine_memory() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let of_machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_and_swap(&text));
+        let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+        let of_groups = groups.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
+        of_groups.chain(of_machine).min().unwrap_or(usize::MAX)
+    })
+}
+
+/// Memory and swap in bytes, from Linux's list of numbers of kilobytes by name.
+fn memory_and_swap(text: &str) -> Option<usize> {
+    let of = |name| -> Option<usize> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse::<usize>().ok()?.checked_mul(1024)
+    };
+    Some(of("MemTotal:")?.saturating_add(of("SwapTotal:").unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -180,5 +204,17 @@ mod tests {
         assert_eq!(check_room("a little", 1 << 20), Ok(()));
         let (what, n_bytes) = ("all", usize::MAX);
         assert_eq!(check_room(what, n_bytes), Err(Error::Memory { what, n_bytes }));
+        let n_bytes = machine_memory().saturating_add(1);
+        assert_eq!(check_room(what, n_bytes), Err(Error::Memory { what, n_bytes }));
+    }
+
+    #[test]
+    fn memory_is_read_off_numbers_by_name() {
+        let text = "MemTotal:       24000 kB\nMemFree:         3 kB\nSwapTotal:          10 kB\n";
+        assert_eq!(memory_and_swap(text), Some(24_010 * 1024));
+        assert_eq!(memory_and_swap("MemTotal: 7 kB\n"), Some(7 * 1024));
+        for wrong in ["", "MemTotal: x kB\n", "MemTotal: 5 MB\n"] {
+            assert_eq!(memory_and_swap(wrong), None);
+        }
     }
 }
