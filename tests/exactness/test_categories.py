@@ -16,6 +16,7 @@ import pytest
 
 import boscage
 from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage.mondrian._categories import as_if_new
 from forests import assert_same_trees, trees_of
 from reference.arrays import Array
 
@@ -118,6 +119,8 @@ def test_tables_of_all_libraries_give_the_same_forest(kind: Any) -> None:
 def test_the_forest_is_that_of_the_places(kind: Any) -> None:
     rows = Rows()
     learned: dict[str, Any] = {"feature_weights": "learned"}
+    if kind is MondrianForestRegressor:
+        learned["trend"] = None  # a number may have a slope, a category has none
     model = make(kind, feature_range=([-4.0, 0.0, 0.0], [4.0, 1.0, 40.0]), **learned)
     model.fit(rows.frame(), rows.targets(kind))
     np.testing.assert_array_equal(model.is_categorical_, [False, True, False])
@@ -276,6 +279,37 @@ def test_categories_that_do_not_differ_beyond_chance_are_sorted_by_name(kind: An
         model = make(kind, categorical_features=[0], feature_weights=None).fit(x, y)
         found = [name for name in order_of(model.categories_[0]) if name is not None]
         assert found == sorted(found)
+
+
+@both
+def test_names_that_only_one_row_has_each_teach_nothing(kind: Any) -> None:
+    """Days as text, whose order tells the targets: those of new rows are unknown."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    n = 600
+    x = np.sort(rng.uniform(size=n))
+    y = np.sin(7.0 * x) + 0.1 * rng.normal(size=n)
+    y = (y > 0.0).astype(int) if kind is MondrianForestClassifier else y
+    frame = pd.DataFrame({"x": x, "day": pd.date_range("2020-01-01", periods=n).astype(str)})
+    order = rng.permutation(n)
+    old, new = order[:400], order[400:]
+    named = kind(50, random_state=0).fit(frame.iloc[old], y[old])
+    plain = kind(50, random_state=0).fit(frame[["x"]].iloc[old], y[old])
+    assert named.feature_weights_[1] == 0.0
+    found = named.score(frame.iloc[new], y[new])
+    assert found > plain.score(frame[["x"]].iloc[new], y[new]) - 0.02
+    assert found > 0.9
+
+
+def test_only_categories_of_single_rows_lie_where_unknown_ones_do() -> None:
+    tables = {1: {"a": 0.0, "b": 0.2, "c": 0.3, "d": 0.7, "e": 1.0, None: 0.5}}
+    places = [0.2, 0.7, 0.0, 0.3, 0.0, 0.5, 1.0]
+    rows = np.column_stack([np.arange(7.0), places])
+    found = as_if_new(rows, tables)
+    np.testing.assert_array_equal(found[:, 0], rows[:, 0])
+    np.testing.assert_array_equal(found[[2, 4], 1], 0.0)
+    np.testing.assert_array_equal(found[[0, 1, 3, 5, 6], 1], 0.5)
+    assert rows[:, 1].tolist() == places
 
 
 def test_rare_categories_are_drawn_to_the_middle() -> None:

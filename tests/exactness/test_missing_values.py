@@ -229,6 +229,51 @@ def test_values_that_are_missing_because_they_are_high_lie_high(numeric: bool) -
     assert centre > np.nanquantile(holes[:, 0], 0.85)
 
 
+def joined(n: int = 600, seed: int = 0) -> tuple[Array, Array]:
+    """Rows of two studies, each of which measured a feature that the other did not."""
+    rng = np.random.default_rng(seed)
+    x, study = rng.normal(size=(n, 4)), rng.integers(0, 2, n)
+    x[study == 0, 1] = x[study == 1, 2] = np.nan
+    return x, study
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_values_whose_absence_tells_the_target_lie_apart(numeric: bool) -> None:
+    x, study = joined()
+    y = 3.0 * study + 0.3 * x[:, 0] if numeric else study
+    kind = MondrianForestRegressor if numeric else MondrianForestClassifier
+    model = kind(30, random_state=0).fit(x[:400], y[:400])
+    assert model.score(x[400:], y[400:]) > 0.98
+    for feature in (1, 2):
+        place, terms = model.substitutes_[feature]
+        present = x[:400, feature][~np.isnan(x[:400, feature])]
+        away = 0.25 * np.ptp(present)
+        assert not terms
+        assert place in (
+            pytest.approx(present.min() - away),
+            pytest.approx(present.max() + away),
+        )
+    assert model.substitutes_[0][1] == []
+    assert present.min() <= model.substitutes_[3][0] <= present.max()
+
+
+def test_a_stream_with_places_apart_is_one_fit() -> None:
+    x, study = joined()
+    params: dict[str, Any] = {
+        "feature_range": ([-3.0] * 4, [3.0] * 4),
+        "substitutes": MondrianForestClassifier(5, random_state=0).fit(x, study).substitutes_,
+        "random_state": 1,
+        "feature_weights": None,
+    }
+    once = MondrianForestClassifier(5, **params).fit(x, study, ids=np.arange(600))
+    order = np.random.default_rng(1).permutation(600)
+    stream = MondrianForestClassifier(5, **params)
+    for part in np.array_split(order, 7):
+        stream.partial_fit(x[part], study[part], ids=part)
+    assert stream.digest() == once.digest()
+    np.testing.assert_array_equal(stream.predict_proba(x), once.predict_proba(x))
+
+
 def test_substitutes_are_scaled_and_shifted_with_their_feature() -> None:
     x = correlated(400)
     x[np.random.default_rng(0).random(x.shape) < 0.2] = NAN

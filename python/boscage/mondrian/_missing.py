@@ -9,12 +9,18 @@ missing because of what they are; then the targets may say it: where high values
 without a value have the targets of rows with high ones. So a feature's substitute is a linear
 function of others, or the median if it depends on none, unless the targets of the rows without a
 value are more likely among the rows of one tenth of its values.
+
+Or they are missing for another reason that says something of the target, such as where tables of
+two studies were joined: targets of rows without a value are then like those of no part of the
+others. Substitutes beyond the values, where a cut can part these rows from all others, are tried on
+small forests, and taken if rows that are left out are predicted better with them.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -23,12 +29,14 @@ from scipy.sparse import issparse
 
 from boscage import _core
 from boscage._input.columns import dense
-from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
+from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Label, Rows
 from boscage.mondrian.feature_rates._shared import (
     LEARNING_ROWS,
     MOST_FEATURES,
+    TrialResult,
     first_by_contents,
 )
+from boscage.mondrian.feature_rates.regression import score_of_errors
 
 Substitutes: TypeAlias = list[tuple[float, list[tuple[int, float, float]]]]
 """For each feature a number and the terms of a linear function: another feature, the slope, and the
@@ -49,6 +57,16 @@ N_PLACES = 10
 """Into how many parts of equal size the values of a feature are divided."""
 N_TARGET_CLASSES = 8
 """Into how many classes of equal size numeric targets are divided."""
+PILOT_ROWS, PILOT_HELD, PILOT_TREES = 1600, 600, 15
+"""Of the small forests that say whether missing values are to lie apart."""
+APART = 0.25
+"""How far beyond the values of a feature a place apart is, in units of their range."""
+STANDARD_ERRORS = 1.0
+"""By how many the targets, or rows that are left out, must speak for another place."""
+MAX_VALUE = 4e307
+"""The greatest absolute value that a substitute may have."""
+DOUBT = 0.001
+"""The share of equal probabilities in those that are scored."""
 PRIOR_ROWS = 5.0
 """For how many rows the targets of all rows count among those of one part."""
 
@@ -123,9 +141,46 @@ def learn_substitutes(X: Rows, y: AnyArray, *, seed: int) -> Substitutes:
 
 
 def substitutes_of(X: FloatArray, y: AnyArray) -> Substitutes:
-    """The same of rows that were chosen."""
+    """The same of rows that were chosen, in random order."""
     table = _Table(X, _target_classes(y))
-    return [table.substitute(feature) for feature in range(X.shape[1])]
+    within = [table.substitute(feature) for feature in range(X.shape[1])]
+    places = [table.place_apart(feature) for feature in range(X.shape[1])]
+    if not any(place is not None for place in places):
+        return within
+    apart = [
+        found if place is None else (place, []) for place, found in zip(places, within, strict=True)
+    ]
+    before, after = (_tried(X, y, substitutes) for substitutes in (within, apart))
+    return apart if after.certain_gain(before, STANDARD_ERRORS) > 0.0 else within
+
+
+def _tried(X: FloatArray, y: AnyArray, substitutes: Substitutes) -> TrialResult:
+    """How well a small forest predicts rows that are left out, with these substitutes."""
+    low, high = reference_range(X)
+    rows, targets = fill(X, substitutes, low, high)[:PILOT_ROWS], y[:PILOT_ROWS]
+    n_held = min(PILOT_HELD, len(rows) // 3)
+    options: dict[str, Any] = {"low": low, "high": high, "n_threads": 1}
+    if y.dtype.kind == "f":
+        numbers = _core.MondrianRegressor(
+            n_estimators=PILOT_TREES,
+            posterior="joint",
+            joint_kernel="trees",
+            noise="global",
+            hyperparameters="ml",
+            seed=0,
+        )
+        numbers.fit(rows[n_held:], targets[n_held:], **options)
+        mean = numbers.predict_mean(rows[:n_held], n_threads=1)
+        return score_of_errors(mean, targets[:n_held])
+    known, codes = np.unique(targets, return_inverse=True)
+    labels: list[Label] = [int(value) for value in known]
+    classes = _core.MondrianClassifier(n_estimators=PILOT_TREES, seed=0)
+    # Classes are declared, so that one keeps its column while its only row is left out.
+    classes.fit(rows, codes.astype(np.uint32), labels, declared=labels, **options)
+    held = np.arange(n_held, dtype=np.uint64)
+    proba = classes.loo_proba(held, None, calibration="loo", n_threads=1)[0]
+    by_row = np.log((1.0 - DOUBT) * proba[held, codes[:n_held]] + DOUBT / len(labels))
+    return TrialResult(float(by_row.mean()), by_row)
 
 
 def _target_classes(y: AnyArray) -> IntArray:
@@ -172,10 +227,24 @@ class _Table:
                 )
                 if slope != 0.0 and np.isfinite(slope)
             ]
-        if min(missing.sum(), present.size) < MIN_ROWS:
-            return centre, terms
-        place = self._place(feature, self._linear(feature, features, slopes)[missing])
-        return (centre, terms) if place is None else (place, [])
+        parts = self._parts(feature, features, slopes)
+        if parts is not None and parts.is_best_likelier():
+            return float(np.median(parts.present[parts.numbers == parts.best])), []
+        return centre, terms
+
+    def place_apart(self, feature: int) -> float | None:
+        """A place beyond the values of a feature, on the side of the part with the likest targets.
+
+        None unless the targets of rows without a value are likeliest given those of each other.
+        """
+        parts = self._parts(feature, *self._regression(feature))
+        if parts is None or not parts.are_rows_likelier_apart():
+            return None
+        low, high = float(parts.present.min()), float(parts.present.max())
+        # Halves, whose difference does not overflow.
+        away = 2.0 * APART * (0.5 * high - 0.5 * low)
+        place = high + away if 2 * parts.best >= parts.numbers.max() else low - away
+        return place if low < high and abs(place) <= MAX_VALUE else None
 
     def _in_units(self, feature: int, features: IntArray, slopes: FloatArray) -> list[float]:
         """Slopes in the features' own units; those of extreme features may overflow or vanish."""
@@ -213,30 +282,64 @@ class _Table:
         scaled = self._means[feature] + self._centred[:, features] @ slopes
         return np.asarray(scaled * self._units[feature])
 
-    def _place(self, feature: int, linear: FloatArray) -> float | None:
-        """Where rows lie that have targets like those of the rows without a value.
-
-        `linear` are the values of these according to their other features. None if the targets
-        are likelier there, or are like those of all rows.
-        """
+    def _parts(self, feature: int, features: IntArray, slopes: FloatArray) -> _Parts | None:
+        """The parts of a feature, which is a linear function of others; None with few rows."""
         missing = self._missing[:, feature]
         present, codes = self._X[~missing, feature], self._codes[missing]
+        if min(codes.size, present.size) < MIN_ROWS:
+            return None
+        linear = self._linear(feature, features, slopes)[missing]
         shares = np.linspace(0.0, 1.0, N_PLACES + 1)[1:-1]
         edges = np.unique(np.quantile(present, shares))
-        parts = np.searchsorted(edges, present)
+        numbers = np.searchsorted(edges, present)
         counts = np.zeros((len(edges) + 1, len(self._shares)))
-        np.add.at(counts, (parts, self._codes[~missing]), 1.0)
+        np.add.at(counts, (numbers, self._codes[~missing]), 1.0)
         counts += PRIOR_ROWS * self._shares
         log_shares = np.log(counts / counts.sum(axis=1, keepdims=True))
         # Where many rows share a value, parts may be empty.
-        is_empty = np.bincount(parts, minlength=len(counts)) == 0
+        is_empty = np.bincount(numbers, minlength=len(counts)) == 0
         best = int(np.argmax(np.where(is_empty, -np.inf, log_shares[:, codes].mean(axis=1))))
-        found = log_shares[best, codes]
-        for other in (
-            np.log(self._shares[codes]),
-            log_shares[np.searchsorted(edges, linear), codes],
-        ):
-            gain = found - other
-            if not gain.mean() > np.std(gain) / np.sqrt(len(gain)):
-                return None
-        return float(np.median(present[parts == best]))
+        own = np.bincount(codes, minlength=len(self._shares))[codes] - 1.0
+        own = (own + PRIOR_ROWS * self._shares[codes]) / (len(codes) - 1.0 + PRIOR_ROWS)
+        return _Parts(
+            present,
+            numbers,
+            best,
+            in_best=log_shares[best, codes],
+            in_linear=log_shares[np.searchsorted(edges, linear), codes],
+            in_all=np.log(self._shares[codes]),
+            in_own=np.log(own),
+        )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Parts of a feature's values, and the log probabilities of the targets of rows without one."""
+
+    present: FloatArray
+    """The values."""
+    numbers: IntArray
+    """The part of each value."""
+    best: int
+    """The part among whose rows these targets are likeliest."""
+    in_best: FloatArray
+    in_linear: FloatArray
+    """In the part in which the row lies according to its other features."""
+    in_all: FloatArray
+    in_own: FloatArray
+    """Among the rows without a value, but for the row itself."""
+
+    def is_best_likelier(self) -> bool:
+        """Whether the targets are likelier in one part than in all, or where others say."""
+        return all(_is_likelier(self.in_best, other) for other in (self.in_all, self.in_linear))
+
+    def are_rows_likelier_apart(self) -> bool:
+        """Whether the targets are likelier among these rows alone than anywhere else."""
+        others = (self.in_best, self.in_all, self.in_linear)
+        return all(_is_likelier(self.in_own, other) for other in others)
+
+
+def _is_likelier(found: FloatArray, other: FloatArray) -> bool:
+    """Whether log probabilities are greater than others beyond chance."""
+    gain = found - other
+    return bool(gain.mean() > STANDARD_ERRORS * np.std(gain) / np.sqrt(len(gain)))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._types import AnyArray
+from boscage._types import AnyArray, BoolArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian._trend import choose_trend
@@ -105,6 +105,7 @@ class RegressionForest(MondrianForest):
         self,
         sample: Sample,
         learned: LearnedRates,
+        is_number: BoolArray,
         *,
         settings: dict[str, Any],
         **options: Any,
@@ -114,7 +115,7 @@ class RegressionForest(MondrianForest):
         given = isinstance(self.hyperparameters, Mapping)
         if not is_auto or self.posterior != "joint" or given:
             return settings
-        features = choose_trend(sample, learned, settings=settings, **options)
+        features = choose_trend(sample, learned, is_number, settings=settings, **options)
         if not features:
             return settings
         return settings | {"trend": "linear", "trend_features": features}

@@ -44,6 +44,7 @@ __all__: list[str] = []
 def choose_trend(
     sample: Sample,
     learned: LearnedRates,
+    is_number: BoolArray,
     *,
     settings: Mapping[str, Any],
     low: FloatArray,
@@ -51,7 +52,10 @@ def choose_trend(
     seed: int,
     n_threads: int,
 ) -> list[int]:
-    """Choose the features of the trend of a forest with these settings and rates."""
+    """Choose the features of the trend of a forest with these settings and rates.
+
+    Categories have no slope: no category lies beyond the others.
+    """
     some, targets = sample.X[:MAX_ROWS], np.asarray(sample.y[:MAX_ROWS], dtype=np.float64)
     row_weights = None if sample.weights is None else sample.weights[:MAX_ROWS]
     if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
@@ -97,7 +101,8 @@ def choose_trend(
 
     candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
     # A feature without a rate has no slope.
-    features = [int(d) for d in np.sort(candidates) if learned.weights[d] > 0.0 and helps(int(d))]
+    may_have = is_number & (learned.weights > 0.0)
+    features = [int(d) for d in np.sort(candidates) if may_have[d] and helps(int(d))]
     at_random = np.arange(len(some)) < len(some) // 3
     hurts = features and gain(~at_random, at_random, features) < -MAX_LOSS
     return [] if hurts else features

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,24 @@ from boscage import _validation
 from boscage._bases.estimator import Estimator
 from boscage._bases.progress import progress_bar
 from boscage._input.columns import Column, n_columns
-from boscage._types import AnyArray, FloatArray, Ids, IntArray, Maps, Progress, Rows
-from boscage.mondrian._categories import Tables, check_tables, learn_table, put, to_core
+from boscage._types import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    Ids,
+    IntArray,
+    Maps,
+    Progress,
+    Rows,
+)
+from boscage.mondrian._categories import (
+    Tables,
+    as_if_new,
+    check_tables,
+    learn_table,
+    put,
+    to_core,
+)
 from boscage.mondrian._missing import (
     Substitutes,
     check_substitutes,
@@ -117,6 +133,7 @@ class GrowingForest(Estimator):
         self,
         sample: Sample,
         learned: LearnedRates,
+        is_number: BoolArray,
         *,
         settings: dict[str, Any],
         **options: Any,
@@ -215,8 +232,9 @@ class GrowingForest(Estimator):
         if self._learns_rates():
             if sample is None:
                 sample = self._sample(complete, encoded[0], new.weights, seed)
+            ranges = {"low": low, "high": high}
             learned, settings = self._learn(
-                sample, settings, low=low, high=high, seed=seed, n_threads=n_threads
+                sample, tables, settings, **ranges, seed=seed, n_threads=n_threads
             )
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
@@ -228,6 +246,7 @@ class GrowingForest(Estimator):
     def _learn(
         self,
         sample: Sample,
+        tables: Tables,
         settings: dict[str, Any],
         *,
         low: FloatArray,
@@ -237,11 +256,20 @@ class GrowingForest(Estimator):
     ) -> tuple[LearnedRates, dict[str, Any]]:
         """Rates, and the settings with those that left-out rows choose."""
         threads = {"seed": seed, "n_threads": n_threads}
+        is_number = np.ones(sample.X.shape[1], bool)
+        is_number[list(tables)] = False
+        if tables:
+            sample = replace(sample, X=as_if_new(sample.X, tables), in_forest=sample.X)
         features = SomeFeatures.most_important(sample, settings, **threads)
         sample, settings = features.of_sample(sample), features.of_settings(settings)
         options = {"low": features.of(low), "high": features.of(high), **threads}
         learned = self._learn_rates(sample, settings=settings, **options)
-        settings = self._choose_settings(sample, learned, settings=settings, **options)
+        is_number = is_number[features.numbers]
+        # Of such categories new rows show nothing, and trees are not to be cut between them.
+        weights = np.where(is_number | (np.ptp(sample.X, axis=0) > 0.0), learned.weights, 0.0)
+        if weights.any():
+            learned = replace(learned, weights=weights)
+        settings = self._choose_settings(sample, learned, is_number, settings=settings, **options)
         return features.in_all_rates(learned), features.in_all_settings(settings)
 
     def _range(self, rows: Rows, tables: Tables) -> tuple[FloatArray, FloatArray]:

@@ -37,11 +37,22 @@ class Sample:
     """As how many rows each row counts; None if all count as one."""
     n_rows: int
     """The number of all rows."""
+    in_forest: FloatArray | None = None
+    """The rows as the forest holds them, if they would lie elsewhere if they were new, as in `X`.
+
+    So it is with a category of one row alone, which is unknown before the row comes."""
 
     def first(self, n: int) -> Sample:
         """The first so many of the rows, or all."""
         weights = None if self.weights is None else self.weights[:n]
-        return Sample(self.X[:n], self.y[:n], weights, self.n_rows)
+        in_forest = None if self.in_forest is None else self.in_forest[:n]
+        return Sample(self.X[:n], self.y[:n], weights, self.n_rows, in_forest)
+
+    def with_new(self, n: int) -> FloatArray:
+        """Rows of which the first so many are new to a forest of the others."""
+        if self.in_forest is None:
+            return self.X
+        return np.concatenate([self.X[:n], self.in_forest[n:]])
 
     @classmethod
     def of(cls, X: Rows, y: AnyArray, weights: FloatArray | None, seed: int) -> Sample:

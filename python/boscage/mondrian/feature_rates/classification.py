@@ -108,7 +108,8 @@ def learn_rates_and_maps(
     options = {"low": low, "high": high, "n_threads": n_threads}
     settings = {**settings, "seed": seed ^ TRIAL_STREAM}
     is_limit = _core.MondrianClassifier(**settings).takes_limit(sample.n_rows)
-    trial = _Trial(some, codes, n_held, settings, options, sample.weights, is_limit)
+    rows = sample.with_new(n_held)
+    trial = _Trial(rows, codes, n_held, settings, options, sample.weights, is_limit)
     chosen = _choose(proposals, trial)
     # Learned again from all rows, unless it is of so few rows that others would say no more.
     if chosen.kind != "kernel" or len(some) - n_held < KERNEL_ROWS:

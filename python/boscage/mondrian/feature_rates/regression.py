@@ -122,7 +122,8 @@ def learn_rates_and_maps(
     if len(some) < MIN_ROWS or np.ptp(proposals.importances) == 0.0:
         return LearnedRates(proposals.importances, 0.0, np.ones(some.shape[1]))
     judge = BY_LIMIT if _has_limit(settings, len(some)) else BY_TREES
-    trial = _Trial(some, y, n_held, settings, judge, **learn, row_weights=sample.weights)
+    rows = sample.with_new(n_held)
+    trial = _Trial(rows, y, n_held, settings, judge, **learn, row_weights=sample.weights)
     chosen = _choose(proposals, trial)
     # Rates of the kernel stay those that were judged: other rows give quite different ones. All
     # others only become more certain with more rows.

@@ -14,7 +14,7 @@ import numpy as np
 
 from boscage import _core
 from boscage._input.columns import dense
-from boscage._types import FloatArray, IntArray
+from boscage._types import FloatArray, IntArray, Rows
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import (
     LEARNING_ROWS,
@@ -67,8 +67,12 @@ class SomeFeatures:
     def of_sample(self, sample: Sample) -> Sample:
         """The rows that teach rates, with these features alone."""
         some = sample.first(LEARNING_ROWS)
-        X = some.X if self.are_all else some.X[:, self.numbers]
-        return replace(some, X=np.ascontiguousarray(dense(X)))
+        in_forest = None if some.in_forest is None else self._columns(some.in_forest)
+        return replace(some, X=self._columns(some.X), in_forest=in_forest)
+
+    def _columns(self, X: Rows) -> FloatArray:
+        some: Any = X if self.are_all else X[:, self.numbers]
+        return np.ascontiguousarray(dense(some))
 
     def of_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Settings of forests of these features alone."""
