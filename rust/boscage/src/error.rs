@@ -179,9 +179,11 @@ pub(crate) fn check_room(what: &'static str, n_bytes: usize) -> Result<()> {
 fn machine_memory() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {
-        let of_machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_and_swap(&text));
+        let of_machine =
+            std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_and_swap(&text));
         let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-        let of_groups = groups.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
+        let of_groups =
+            groups.iter().filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
         of_groups.chain(of_machine).min().unwrap_or(usize::MAX)
     })
 }

@@ -167,7 +167,8 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
     /// The features of positive weight along whose coordinates a row lies outside the box of some rows of the table.
     fn outside<S: Scalar>(&self, of_leaf: &[RowId], table: &[S], x: impl Iterator<Item = f64>) -> Vec<u32> {
         let domain = &self.forest.domain;
-        let (mut low, mut high) = (vec![S::MAX; domain.n_coordinates()], vec![S::MIN; domain.n_coordinates()]);
+        let (mut low, mut high) =
+            (vec![S::MAX; domain.n_coordinates()], vec![S::MIN; domain.n_coordinates()]);
         for &row in of_leaf {
             let values = Table::new(table, domain.n_coordinates()).row(row);
             widen(&mut low, &mut high, values, values);
