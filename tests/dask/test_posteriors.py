@@ -187,7 +187,7 @@ def test_what_is_refused_changes_nothing(client):
     column = chunked(WEIGHTS[:, np.newaxis], (40, 50))
     with pytest.raises(ValueError, match=r"partition \d: sample_weight has the shape \(.0, 1\)"):
         fit_posterior(model, rows, y, column, client=client)
-    for wrong, message in [(-1.0, r"holds -1\.0 for row 3"), (np.nan, "contains NaN")]:
+    for wrong, message in [(-1.0, r"holds -1\.0 for row 3"), (np.nan, "holds nan for row 3")]:
         weights = WEIGHTS.copy()
         weights[43] = wrong
         with pytest.raises(ValueError, match=f"partition 1: .*sample_weight {message}"):

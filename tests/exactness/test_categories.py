@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import boscage
-from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage import BayesianTreeRegressor, MondrianForestClassifier, MondrianForestRegressor
 from boscage.mondrian._categories import as_if_new
 from forests import assert_same_trees, trees_of
 from reference.arrays import Array
@@ -164,6 +164,19 @@ def test_unknown_categories_are_missing_values(kind: Any) -> None:
     complete = rows.colour.astype(str)
     places = make(kind).fit(rows.frame(complete), y).categories_[1].values()
     assert len({*places}) == len(places) == 8
+
+
+@pytest.mark.parametrize("kind", [MondrianForestRegressor, BayesianTreeRegressor])
+def test_numbers_in_place_of_text_are_told(kind: Any) -> None:
+    """Nothing is known of them, though they look the same."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"year": ["1", "2", "3"] * 20, "x": np.arange(60.0)})
+    model = kind(random_state=0).fit(frame, frame["x"])
+    numbers = frame.assign(year=frame["year"].astype(int))
+    with pytest.warns(UserWarning, match="X holds 1 in column 'year', and the training rows '1'"):
+        model.predict(numbers)
+    model.predict(frame.iloc[:1])
+    model.predict(numbers.assign(year="4"))
 
 
 @pytest.mark.slow

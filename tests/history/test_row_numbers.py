@@ -95,7 +95,7 @@ def test_rows_can_have_names(kind: Any) -> None:
     # A name is a number that no row without a name has.
     assert (model.ids_[:-1] >= 2**63).all()
     assert model.ids_[-1] == 3
-    with pytest.raises(ValueError, match="already in the forest"):
+    with pytest.raises(ValueError, match="id 'anna' is already in the forest"):
         model.partial_fit(X[:1], Y[:1], ids=["anna"])
     with pytest.raises(KeyError, match="'carl' is not in the forest"):
         model.forget(["anna", "carl"])

@@ -399,3 +399,10 @@ def test_optional_libraries_are_not_imported() -> None:
 @pytest.mark.parametrize("n_jobs", [2**64, 2**70, 10**6])
 def test_more_threads_than_a_machine_has_are_no_more_threads(n_jobs: int) -> None:
     assert 1 <= _validation.n_threads(n_jobs) <= max(256, os.cpu_count() or 1)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "a"])
+    with pytest.raises(ValueError, match="X has two columns 'a'; expected columns of different"):
+        MondrianForestClassifier().fit(frame, np.arange(20) % 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
@@ -20,10 +20,12 @@ from boscage._input.columns import (
     as_matrix,
     as_table,
     categorical_features,
+    column_name,
     n_columns,
     take,
+    warn_of_types,
 )
-from boscage._types import AnyArray, Rows
+from boscage._types import AnyArray, Label, Rows
 
 Self = TypeVar("Self", bound="Estimator")
 
@@ -69,8 +71,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         """Rows to predict, checked against those of the fit, with numbers for categories."""
 
     @abstractmethod
-    def _known_categories(self) -> Collection[int]:
-        """The features of the fitted model that are categories."""
+    def _known_categories(self) -> Mapping[int, Collection[Label | None]]:
+        """The categories of each feature of the fitted model that has any."""
 
     # -- access to the model ----------------------------------------------------------------------
 
@@ -104,6 +106,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             # Other shapes are refused below.
             if features and (reset or n_columns(X) == self.n_features_in_):
                 columns, X = take(X, features)
+        if not reset:
+            known, names = self._known_categories(), getattr(self, "feature_names_in_", None)
+            for feature, column in columns.items():
+                warn_of_types(column, known[feature], column_name(names, feature))
         return _validation.check_rows(self, X, reset=reset), columns
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:

@@ -152,7 +152,7 @@ class PosteriorSampler(Chains):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _known_categories(self) -> Collection[int]:
+    def _known_categories(self) -> Mapping[int, Collection[Label | None]]:
         return self._labels
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:

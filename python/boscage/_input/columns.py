@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,9 @@ _TEXT = re.compile(r"(large_)?str(ing)?(_view)?\b|utf8", re.IGNORECASE)
 # The types whose values are made up of others.
 _NESTED = re.compile(r"(large_|fixed_size_)?list|struct|map\b|array|\w+_union", re.IGNORECASE)
 
-EXPECTED_CATEGORIES = "expected text, booleans, finite numbers or integers of 64 bits"
+EXPECTED_CATEGORIES = (
+    "expected text, booleans, finite numbers or integers of 64 bits (str() makes text of others)"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ def as_table(X: Any) -> Any:
     ------
     TypeError
         If a column holds dates, times, lists or structs.
+    ValueError
+        If two columns have the same name.
     MemoryError
         If `X` is sparse and does not fit in memory as a dense table.
     """
@@ -66,7 +71,11 @@ def as_table(X: Any) -> Any:
         X = pyarrow.Table.from_batches([X])
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
+    seen = set()
     for name, kind in column_types(X):
+        if isinstance(name, str) and name in seen:
+            raise ValueError(f"X has two columns {name!r}; expected columns of different names")
+        seen.add(name)
         if _TEMPORAL.match(kind):
             raise TypeError(
                 f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
@@ -309,6 +318,23 @@ def _column(codes: Any, values: list[Any], name: str) -> Column:
     for i, label in labels.items():
         new[i] = numbers.get(label, -1)
     return Column(new[codes], ordered)
+
+
+def warn_of_types(column: Column, known: Collection[Label | None], name: str) -> None:
+    """Warn where no category is known because numbers came as text, or text as numbers."""
+    if not column.labels or any(label in known for label in column.labels):
+        return
+    as_text = {str(label): label for label in known if label is not None}
+    for label in column.labels:
+        if str(label) in as_text:
+            warnings.warn(
+                f"X holds {label!r} in column {name}, and the training rows "
+                f"{as_text[str(label)]!r}: none of the column's categories is known; give them the "
+                "type that they had",
+                UserWarning,
+                stacklevel=5,
+            )
+            return
 
 
 def distinct_labels(labels: Iterable[Label]) -> list[Label]:

@@ -109,6 +109,17 @@ def unknown(ids: Any, held: Ids) -> str:
     return f"{first.item() if isinstance(first, np.generic) else first!r} is not in the forest"
 
 
+def already(ids: Any, held: Ids) -> str | None:
+    """Which of some ids is one of the numbers `held`, in words; None if none is."""
+    given = _as_array(ids)
+    known = np.isin(row_numbers(given), held)
+    if not known.any():
+        return None
+    first = given[np.argmax(known)]
+    found = first.item() if isinstance(first, np.generic) else first
+    return f"id {found!r} is already in the forest; ids must be unique"
+
+
 def _clash(one: Any, other: Any, where: str) -> str:
     if str(one) == str(other):
         return f"ids must differ from each other, found {one}{where or ' twice'}"

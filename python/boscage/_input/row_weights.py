@@ -48,13 +48,21 @@ def _positive_weights(
     if sample_weight is None:
         return None, None
     weights: FloatArray = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        sample_weight,
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_all_finite=False,
+        input_name="sample_weight",
     )
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has the shape {weights.shape}; expected one weight for each of "
             f"{n_rows} rows"
         )
+    finite = np.isfinite(weights)
+    if not finite.all():
+        row = int(finite.argmin())
+        raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected {expected}")
     kept = weights > 0.0
     if not (kept | (weights < 0.0)).any():
         raise ValueError("sample_weight is zero for all rows; expected at least one above zero")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from boscage import _validation
 from boscage._bases.estimator import Estimator
 from boscage._bases.progress import progress_bar
-from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 from boscage.disk._growth import Growth, Passes, find_facts
 from boscage.disk._memory import Costs, check_limit
 from boscage.disk._open import open_rows
@@ -120,8 +120,8 @@ class DiskForest(Estimator):
 
     # -- rows to predict --------------------------------------------------------------------------
 
-    def _known_categories(self) -> Collection[int]:
-        return ()
+    def _known_categories(self) -> Mapping[int, Collection[Label | None]]:
+        return {}
 
     def _check_rows(self, X: Any) -> Rows:
         rows, _ = self._read(X, reset=False)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._input.columns import Column
-from boscage._input.ids import check_ids, unknown
+from boscage._input.ids import already, check_ids, unknown
 from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._categories import (
@@ -303,10 +303,12 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             if first:
                 model.set_substitutes(substitutes)
             model.partial_fit(rows, *encoded, ids=checked.ids, sample_weight=checked.weights)
-        except ValueError:
+        except ValueError as error:
             if first:
                 model.set_substitutes(None)
             self._set_tables(before)
+            if given.ids is not None and (clash := already(given.ids, model.ids)) is not None:
+                raise ValueError(clash) from error
             raise
         finally:  # an interrupt is raised only after all rows were recorded
             self._enforce_window(window)
@@ -474,7 +476,8 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
 
         Two forests have the same digest if and only if their predictions are equal everywhere, and
         remain equal after equal updates. The digest does not depend on the order in which rows
-        arrived, on rows that were forgotten, nor on row numbers.
+        arrived, on rows that were forgotten, nor on row numbers. Classes that were declared
+        (``classes`` of ``partial_fit``) are a part of it, since they stay when their rows go.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +21,7 @@ from boscage._types import (
     FloatArray,
     Ids,
     IntArray,
+    Label,
     Maps,
     Progress,
     Rows,
@@ -146,7 +147,7 @@ class GrowingForest(Estimator):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _known_categories(self) -> Collection[int]:
+    def _known_categories(self) -> Mapping[int, Collection[Label | None]]:
         return self._tables
 
     def _categorical(self, X: Any) -> list[int]:
