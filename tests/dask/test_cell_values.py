@@ -159,7 +159,9 @@ def same_categories(forest, one, table):
 
 @pytest.mark.parametrize("one", BOTH)
 @pytest.mark.parametrize(
-    "kinds", [["a", "b", "c", "d"], [7, 8, 2**60 + 1], [False, True]], ids=["text", "int", "bool"]
+    "kinds",
+    [["a", "b", "c", "d"], [7, 8, 2**60 + 1], [False, True], [f"n{i}" for i in range(400)]],
+    ids=["text", "int", "bool", "names"],
 )
 def test_partitions_may_have_different_categories(client, owners, one, kinds):
     owners(3)

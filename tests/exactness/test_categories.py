@@ -16,7 +16,8 @@ import pytest
 
 import boscage
 from boscage import BayesianTreeRegressor, MondrianForestClassifier, MondrianForestRegressor
-from boscage.mondrian._categories import as_if_new
+from boscage._input.columns import Column
+from boscage.mondrian._categories import as_if_new, single_places
 from forests import assert_same_trees, trees_of
 from reference.arrays import Array
 
@@ -315,14 +316,45 @@ def test_names_that_only_one_row_has_each_teach_nothing(kind: Any) -> None:
 
 
 def test_only_categories_of_single_rows_lie_where_unknown_ones_do() -> None:
-    tables = {1: {"a": 0.0, "b": 0.2, "c": 0.3, "d": 0.7, "e": 1.0, None: 0.5}}
-    places = [0.2, 0.7, 0.0, 0.3, 0.0, 0.5, 1.0]
-    rows = np.column_stack([np.arange(7.0), places])
-    found = as_if_new(rows, tables)
+    table = {"a": 0.0, "b": 0.2, "c": 0.3, "d": 0.7, "e": 1.0, None: 0.5}
+    codes = np.r_[[1, 3, 0, 2, 0, -1, 4], np.full(30, 0)]
+    column = Column(codes, list("abcde"))
+    singles = single_places(column, table)
+    np.testing.assert_array_equal(np.sort(singles), [0.2, 0.3, 0.7, 1.0])
+    # Equal entries may come once with their number.
+    n_rows = np.r_[1, 2, 1, 1, 1, 1, 1, np.ones(30, int)]
+    np.testing.assert_array_equal(np.sort(single_places(column, table, n_rows)), [0.2, 0.3, 1.0])
+    # Of few rows none says that its category will not come again.
+    assert not single_places(Column(np.arange(5), list("abcde")), table).size
+    rows = np.column_stack([np.arange(7.0), [0.2, 0.7, 0.0, 0.3, 0.0, 0.5, 1.0]])
+    found = as_if_new(rows, {1: table}, {1: singles})
     np.testing.assert_array_equal(found[:, 0], rows[:, 0])
-    np.testing.assert_array_equal(found[[2, 4], 1], 0.0)
-    np.testing.assert_array_equal(found[[0, 1, 3, 5, 6], 1], 0.5)
-    assert rows[:, 1].tolist() == places
+    np.testing.assert_array_equal(found[:, 1], [0.5, 0.5, 0.0, 0.5, 0.0, 0.5, 0.5])
+
+
+def test_categories_of_few_rows_or_with_places_that_are_given_matter() -> None:
+    """Nothing was learned from the targets of such rows, or nothing speaks for new categories."""
+    names = np.array([f"k{i:02}" for i in range(60)], dtype=object)
+    x = np.column_stack([names, np.zeros(60)]).astype(object)
+    y = np.sin(np.arange(60) / 9.0)
+    few = MondrianForestRegressor(20, categorical_features=[0], random_state=0)
+    assert few.fit(x[:8], y[:8]).feature_weights_[0] > 0.0
+    table = dict(zip(names, np.linspace(0.0, 1.0, 60), strict=True)) | {None: 0.5}
+    given = MondrianForestRegressor(
+        20, categorical_features=[0], categories=[table, None], random_state=0
+    ).fit(x[::2], y[::2])
+    assert given.score(x[1::2], y[1::2]) > 0.95
+
+
+def test_categories_that_are_alone_in_a_sample_matter() -> None:
+    """Of 6,000 categories each has two rows, most of them one of the 3,000 that teach rates."""
+    rng = np.random.default_rng(0)
+    effects = rng.normal(size=6000)
+    code = rng.permutation(np.repeat(np.arange(6000), 2))
+    x = np.column_stack([code, rng.normal(size=12_000)])
+    model = MondrianForestRegressor(5, categorical_features=[0], random_state=0)
+    model.fit(x, effects[code] + 0.1 * rng.normal(size=12_000))
+    assert model.feature_weights_[0] > model.feature_weights_[1]
 
 
 def test_rare_categories_are_drawn_to_the_middle() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
+import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def as_table(X: Any) -> Any:
         X = np.ma.filled(X.astype(np.float64), np.nan)
     seen = set()
     for name, kind in column_types(X):
-        if isinstance(name, str) and name in seen:
+        if name in seen:
             raise ValueError(f"X has two columns {name!r}; expected columns of different names")
         seen.add(name)
         if _TEMPORAL.match(kind):
@@ -332,9 +333,17 @@ def warn_of_types(column: Column, known: Collection[Label | None], name: str) ->
                 f"{as_text[str(label)]!r}: none of the column's categories is known; give them the "
                 "type that they had",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=_level_of_caller(),
             )
             return
+
+
+def _level_of_caller() -> int:
+    """How many frames up the first one is that is not of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("boscage."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def distinct_labels(labels: Iterable[Label]) -> list[Label]:

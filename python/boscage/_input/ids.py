@@ -109,13 +109,10 @@ def unknown(ids: Any, held: Ids) -> str:
     return f"{first.item() if isinstance(first, np.generic) else first!r} is not in the forest"
 
 
-def already(ids: Any, held: Ids) -> str | None:
-    """Which of some ids is one of the numbers `held`, in words; None if none is."""
+def already(ids: Any, held: Ids) -> str:
+    """Which of some ids is one of the numbers `held`, in words."""
     given = _as_array(ids)
-    known = np.isin(row_numbers(given), held)
-    if not known.any():
-        return None
-    first = given[np.argmax(known)]
+    first = given[np.argmax(np.isin(row_numbers(given), held))]
     found = first.item() if isinstance(first, np.generic) else first
     return f"id {found!r} is already in the forest; ids must be unique"
 

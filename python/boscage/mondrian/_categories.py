@@ -29,6 +29,8 @@ Table: TypeAlias = dict[Label | None, float]
 """The place of each category; that of None is for missing values and unknown categories."""
 Tables: TypeAlias = dict[int, Table]
 """The categories of each feature that has any, by the feature's number."""
+Singles: TypeAlias = dict[int, FloatArray]
+"""The places of those that only one row has, for the features that have such."""
 CoreTables: TypeAlias = list[tuple[int, list[Label], list[float], float]]
 """The same for the compiled module."""
 
@@ -40,6 +42,8 @@ MAX_CLASSES = 50
 """Classes that are told apart; all less frequent ones count as one."""
 MAX_CELLS = 20_000_000
 """Cells of the table of categories by classes, which limit the number of classes further."""
+MIN_ROWS = 30
+"""Of fewer rows none says that its category will not come again."""
 UNSEEN_ROWS = 0.5
 """For how many rows missing values count where none is missing."""
 
@@ -205,16 +209,25 @@ def put(rows: Rows, columns: dict[int, Column], tables: Tables) -> Rows:
     return found
 
 
-def as_if_new(rows: FloatArray, tables: Tables) -> FloatArray:
-    """Rows in which the categories of only one row each lie where unknown ones do.
+def single_places(column: Column, table: Table, n_rows: IntArray | None = None) -> FloatArray:
+    """The places of a column's categories that only one row has; `n_rows` as in `learn_table`."""
+    known = column.codes >= 0
+    of_known = None if n_rows is None else n_rows[known]
+    counts = np.bincount(column.codes[known], of_known, minlength=len(column.labels))
+    total = len(column.codes) if n_rows is None else n_rows.sum()
+    places = np.array([table[label] for label in column.labels])
+    return np.asarray(places[(counts == 1) & (total >= MIN_ROWS)])
+
+
+def as_if_new(rows: FloatArray, tables: Tables, singles: Singles) -> FloatArray:
+    """Rows whose categories, if no other row has them, lie where unknown ones do.
 
     So would the row lie if it were new. Rates must not be learned from where else it lies: names
     and dates, of which each is that of one row, would seem to explain everything.
     """
     found: FloatArray = rows.copy()
-    for feature, table in tables.items():
-        _, first, n_rows = np.unique(rows[:, feature], return_index=True, return_counts=True)
-        found[first[n_rows == 1], feature] = table[None]
+    for feature, places in singles.items():
+        found[np.isin(rows[:, feature], places), feature] = tables[feature][None]
     return found
 
 

@@ -38,9 +38,11 @@ from boscage.mondrian.feature_rates._shared import (
 )
 from boscage.mondrian.feature_rates.regression import score_of_errors
 
-Substitutes: TypeAlias = list[tuple[float, list[tuple[int, float, float]]]]
-"""For each feature a number and the terms of a linear function: another feature, the slope, and the
-other feature's value at which the term is 0."""
+Substitute: TypeAlias = tuple[float, list[tuple[int, float, float]]]
+"""A number and the terms of a linear function: another feature, the slope, and the other feature's
+value at which the term is 0."""
+Substitutes: TypeAlias = list[Substitute]
+"""Those of all features."""
 
 MAX_TERMS = 8
 """The greatest number of other features in a linear function."""
@@ -123,7 +125,7 @@ def check_substitutes(given: Sequence[Any] | None, n_features: int) -> Substitut
     return substitutes
 
 
-def _substitute(value: Any) -> tuple[float, list[tuple[int, float, float]]]:
+def _substitute(value: Any) -> Substitute:
     if isinstance(value, Real):
         return float(value), []
     centre, terms = value
@@ -143,13 +145,10 @@ def learn_substitutes(X: Rows, y: AnyArray, *, seed: int) -> Substitutes:
 def substitutes_of(X: FloatArray, y: AnyArray) -> Substitutes:
     """The same of rows that were chosen, in random order."""
     table = _Table(X, _target_classes(y))
-    within = [table.substitute(feature) for feature in range(X.shape[1])]
-    places = [table.place_apart(feature) for feature in range(X.shape[1])]
-    if not any(place is not None for place in places):
+    ways = [table.substitutes(feature) for feature in range(X.shape[1])]
+    within, apart = [found for found, _ in ways], [other or found for found, other in ways]
+    if apart == within:
         return within
-    apart = [
-        found if place is None else (place, []) for place, found in zip(places, within, strict=True)
-    ]
     before, after = (_tried(X, y, substitutes) for substitutes in (within, apart))
     return apart if after.certain_gain(before, STANDARD_ERRORS) > 0.0 else within
 
@@ -209,12 +208,15 @@ class _Table:
         counts = np.bincount(codes) + 0.5
         self._shares = counts / counts.sum()
 
-    def substitute(self, feature: int) -> tuple[float, list[tuple[int, float, float]]]:
-        """The substitute of one feature."""
+    def substitutes(self, feature: int) -> tuple[Substitute, Substitute | None]:
+        """The substitute of a feature among its values, and one beyond them if that may be right.
+
+        It may be if the targets of rows without a value are most like each other.
+        """
         missing = self._missing[:, feature]
         present = self._X[~missing, feature]
         if not present.size:
-            return 0.0, []
+            return (0.0, []), None
         centre, terms = float(np.median(present)), []
         features, slopes = self._regression(feature)
         if features.size:
@@ -228,23 +230,13 @@ class _Table:
                 if slope != 0.0 and np.isfinite(slope)
             ]
         parts = self._parts(feature, features, slopes)
-        if parts is not None and parts.is_best_likelier():
-            return float(np.median(parts.present[parts.numbers == parts.best])), []
-        return centre, terms
-
-    def place_apart(self, feature: int) -> float | None:
-        """A place beyond the values of a feature, on the side of the part with the likest targets.
-
-        None unless the targets of rows without a value are likeliest given those of each other.
-        """
-        parts = self._parts(feature, *self._regression(feature))
-        if parts is None or not parts.are_rows_likelier_apart():
-            return None
-        low, high = float(parts.present.min()), float(parts.present.max())
-        # Halves, whose difference does not overflow.
-        away = 2.0 * APART * (0.5 * high - 0.5 * low)
-        place = high + away if 2 * parts.best >= parts.numbers.max() else low - away
-        return place if low < high and abs(place) <= MAX_VALUE else None
+        if parts is None:
+            return (centre, terms), None
+        place = parts.place_apart() if parts.are_rows_likelier_apart() else None
+        apart: Substitute | None = None if place is None else (place, [])
+        if parts.is_best_likelier():
+            return (float(np.median(present[parts.numbers == parts.best])), []), apart
+        return (centre, terms), apart
 
     def _in_units(self, feature: int, features: IntArray, slopes: FloatArray) -> list[float]:
         """Slopes in the features' own units; those of extreme features may overflow or vanish."""
@@ -321,13 +313,21 @@ class _Parts:
     numbers: IntArray
     """The part of each value."""
     best: int
-    """The part among whose rows these targets are likeliest."""
+    """The part among whose rows these targets are most probable."""
     in_best: FloatArray
     in_linear: FloatArray
     """In the part in which the row lies according to its other features."""
     in_all: FloatArray
     in_own: FloatArray
     """Among the rows without a value, but for the row itself."""
+
+    def place_apart(self) -> float | None:
+        """A place beyond the values, on the side of the best part; None if there is no room."""
+        low, high = float(self.present.min()), float(self.present.max())
+        # Halves, whose difference does not overflow.
+        away = 2.0 * APART * (0.5 * high - 0.5 * low)
+        place = high + away if 2 * self.best >= self.numbers.max() else low - away
+        return place if low < high and abs(place) <= MAX_VALUE else None
 
     def is_best_likelier(self) -> bool:
         """Whether the targets are likelier in one part than in all, or where others say."""

@@ -12,9 +12,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from boscage._input.columns import Column, distinct_labels
-from boscage._types import AnyArray, IntArray, Label
+from boscage._types import AnyArray, FloatArray, IntArray, Label
 from boscage.dask._cells.rows import Arrived, Labels, Piece, coded
-from boscage.mondrian._categories import Tables, extend, learn_table, put, read_back
+from boscage.mondrian._categories import (
+    Singles,
+    Table,
+    Tables,
+    extend,
+    learn_table,
+    put,
+    read_back,
+    single_places,
+)
 from boscage.mondrian.feature_rates._samples import equal_runs
 
 
@@ -83,12 +92,14 @@ def target_counts(own: Piece, labels: Labels) -> dict[int, TargetCounts]:
     }
 
 
-def learned_tables(parts: Sequence[dict[int, TargetCounts]]) -> Tables:
-    """The places of all categories, given the counts of all pieces."""
-    return {feature: _learned([part[feature] for part in parts]) for feature in parts[0]}
+def learned_tables(parts: Sequence[dict[int, TargetCounts]]) -> tuple[Tables, Singles]:
+    """The places of all categories, given the counts of all pieces, and of those of one row."""
+    found = {feature: _learned([part[feature] for part in parts]) for feature in parts[0]}
+    tables = {feature: table for feature, (table, _) in found.items()}
+    return tables, {feature: singles for feature, (_, singles) in found.items() if singles.size}
 
 
-def _learned(parts: Sequence[TargetCounts]) -> dict[Label | None, float]:
+def _learned(parts: Sequence[TargetCounts]) -> tuple[Table, FloatArray]:
     labels = distinct_labels(label for part in parts for label in part.labels)
     number = {label: i for i, label in enumerate(labels)}
     # The last entry is that of the code -1.
@@ -97,7 +108,9 @@ def _learned(parts: Sequence[TargetCounts]) -> dict[Label | None, float]:
     ]
     targets = np.concatenate([part.targets for part in parts])
     n_rows = np.concatenate([part.n_rows for part in parts])
-    return learn_table(Column(np.concatenate(codes), labels), targets, n_rows)
+    column = Column(np.concatenate(codes), labels)
+    table = learn_table(column, targets, n_rows)
+    return table, single_places(column, table, n_rows)
 
 
 def _counted(codes: IntArray, targets: AnyArray) -> tuple[IntArray, AnyArray, IntArray]:

@@ -33,7 +33,7 @@ from boscage.dask._cells.rows import Arrived, Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
-from boscage.mondrian._categories import Tables, check_tables
+from boscage.mondrian._categories import Singles, Tables, check_tables
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import WarmUp
@@ -287,9 +287,11 @@ def _learned(
     Also these rows as a future, if there are such. Changes the list of the chooser's pieces:
     categories are in their places afterwards.
     """
-    client, tables = chooser.client, {}
+    client = chooser.client
+    tables: Tables = {}
+    singles: Singles = {}
     if has_categories:
-        tables = _tables(template, chooser, facts, known)
+        tables, singles = _tables(template, chooser, facts, known)
         chooser.pieces[:] = _placed(client, chooser.pieces, tables)
     ends = rows.ends(facts)
     sample = filler = None
@@ -300,7 +302,7 @@ def _learned(
         filler = Filler(substitutes, *template._range(ends, tables))
     if template._learns_rates():
         sample = chooser.learning(facts, known, seed, filler)
-    given = (template, ends, sample, substitutes, tables, seed)
+    given = (template, ends, sample, substitutes, tables, singles, seed)
     plan: GrowthPlan = client.submit(tasks.learned, *given, pure=False).result()
     return plan, sample
 
@@ -312,14 +314,19 @@ def _placed(client: distributed.Client, pieces: list[Any], tables: Tables) -> li
     return [client.submit(placed, own, tables, pure=False) for own in pieces]
 
 
-def _tables(template: Any, chooser: Chooser, facts: list[Facts], known: list[Label]) -> Tables:
-    """The places of categories: those given, or those that the rows of all pieces teach."""
+def _tables(
+    template: Any, chooser: Chooser, facts: list[Facts], known: list[Label]
+) -> tuple[Tables, Singles]:
+    """The places of categories: those given, or those that the rows of all pieces teach.
+
+    Of the latter also those of categories that only one row has.
+    """
     given = check_tables(template.categories, len(facts[0].low))
     if given is not None:
-        return given
+        return given, {}
     client, labels = chooser.client, sorted_labels(facts, known)
     counts = [client.submit(target_counts, own, labels, pure=False) for own in chooser.pieces]
-    found: Tables = client.submit(learned_tables, counts, pure=False).result()
+    found: tuple[Tables, Singles] = client.submit(learned_tables, counts, pure=False).result()
     return found
 
 

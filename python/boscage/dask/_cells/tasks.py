@@ -17,7 +17,7 @@ from boscage.dask._cells.rows import Labels, Piece, coded, joined_pieces
 from boscage.dask._cells.shares import CellShare, Growth
 from boscage.dask._partitions import naming_partition
 from boscage.dask._shares import aligned, new_forest
-from boscage.mondrian._categories import Tables
+from boscage.mondrian._categories import Singles, Tables
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.cell_plans import Counts, learned_apart
 from boscage.mondrian._forest.growth import GrowthPlan
@@ -42,13 +42,15 @@ def learned(
     sample: Sample | None,
     substitutes: Substitutes | None,
     tables: Tables,
+    singles: Singles,
     seed: int,
 ) -> GrowthPlan:
     """What a forest learns before the first cut."""
     forest = new_forest(template)
     n_threads = forest._n_threads()
     low, high = ends
-    return learned_apart(forest, low, high, seed, sample, n_threads, substitutes, tables)
+    learned = substitutes, tables, singles
+    return learned_apart(forest, low, high, seed, sample, n_threads, *learned)
 
 
 def substitutes(sample: Sample) -> Substitutes:

@@ -307,7 +307,8 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             if first:
                 model.set_substitutes(None)
             self._set_tables(before)
-            if given.ids is not None and (clash := already(given.ids, model.ids)) is not None:
+            if checked.ids is not None and "is already in the forest" in str(error):
+                clash = already(given.ids, np.intersect1d(checked.ids, model.ids))
                 raise ValueError(clash) from error
             raise
         finally:  # an interrupt is raised only after all rows were recorded

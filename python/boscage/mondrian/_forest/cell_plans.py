@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boscage import _core
 from boscage._types import FloatArray
-from boscage.mondrian._categories import Tables, to_core
+from boscage.mondrian._categories import Singles, Tables, to_core
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._missing import Substitutes
@@ -45,6 +45,7 @@ def learned_apart(
     n_threads: int,
     substitutes: Substitutes | None = None,
     tables: Tables | None = None,
+    singles: Singles | None = None,
 ) -> GrowthPlan:
     """What is learned, given the least and greatest values of all rows, and a sample of them.
 
@@ -60,6 +61,7 @@ def learned_apart(
         sample=sample,
         substitutes=substitutes,
         tables=tables,
+        singles=singles,
     )
 
 

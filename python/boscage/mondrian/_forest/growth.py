@@ -27,11 +27,13 @@ from boscage._types import (
     Rows,
 )
 from boscage.mondrian._categories import (
+    Singles,
     Tables,
     as_if_new,
     check_tables,
     learn_table,
     put,
+    single_places,
     to_core,
 )
 from boscage.mondrian._missing import (
@@ -200,6 +202,7 @@ class GrowingForest(Estimator):
         sample: Sample | None = None,
         substitutes: Substitutes | None = None,
         tables: Tables | None = None,
+        singles: Singles | None = None,
     ) -> GrowthPlan:
         """Learn what is to be learned from checked rows before the first cut is drawn.
 
@@ -213,6 +216,7 @@ class GrowingForest(Estimator):
             tables = {
                 feature: learn_table(each, encoded[0]) for feature, each in new.columns.items()
             }
+            singles = singles_of(new.columns, tables)
         rows = put(new.rows, new.columns, tables)
         low, high = self._range(rows, tables)
         complete: Rows = rows
@@ -233,9 +237,11 @@ class GrowingForest(Estimator):
         if self._learns_rates():
             if sample is None:
                 sample = self._sample(complete, encoded[0], new.weights, seed)
-            ranges = {"low": low, "high": high}
+            if singles:
+                X = as_if_new(sample.X, tables, singles)
+                sample = replace(sample, X=X, in_forest=sample.X)
             learned, settings = self._learn(
-                sample, tables, settings, **ranges, seed=seed, n_threads=n_threads
+                sample, tables, settings, low=low, high=high, seed=seed, n_threads=n_threads
             )
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
@@ -259,17 +265,13 @@ class GrowingForest(Estimator):
         threads = {"seed": seed, "n_threads": n_threads}
         is_number = np.ones(sample.X.shape[1], bool)
         is_number[list(tables)] = False
-        if tables:
-            sample = replace(sample, X=as_if_new(sample.X, tables), in_forest=sample.X)
         features = SomeFeatures.most_important(sample, settings, **threads)
         sample, settings = features.of_sample(sample), features.of_settings(settings)
         options = {"low": features.of(low), "high": features.of(high), **threads}
         learned = self._learn_rates(sample, settings=settings, **options)
         is_number = is_number[features.numbers]
-        # Of such categories new rows show nothing, and trees are not to be cut between them.
-        weights = np.where(is_number | (np.ptp(sample.X, axis=0) > 0.0), learned.weights, 0.0)
-        if weights.any():
-            learned = replace(learned, weights=weights)
+        if sample.in_forest is not None:
+            learned = _without_unknown(learned, sample.X, sample.in_forest)
         settings = self._choose_settings(sample, learned, is_number, settings=settings, **options)
         return features.in_all_rates(learned), features.in_all_settings(settings)
 
@@ -339,6 +341,22 @@ class GrowingForest(Estimator):
         """Forget all rows but the newest ones."""
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
+
+
+def singles_of(columns: dict[int, Column], tables: Tables) -> Singles:
+    """The places of categories that only one row has."""
+    found = {feature: single_places(each, tables[feature]) for feature, each in columns.items()}
+    return {feature: places for feature, places in found.items() if places.size}
+
+
+def _without_unknown(learned: LearnedRates, new: FloatArray, held: FloatArray) -> LearnedRates:
+    """Rates without those of features that are unknown in all new rows, if others have rates.
+
+    Trees are not to be cut between the categories of such a feature.
+    """
+    is_unknown = (np.ptp(new, axis=0) == 0.0) & (np.ptp(held, axis=0) > 0.0)
+    weights = np.where(is_unknown, 0.0, learned.weights)
+    return replace(learned, weights=weights) if weights.any() else learned
 
 
 def rows_of(model: Any) -> Rows:

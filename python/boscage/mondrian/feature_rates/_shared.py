@@ -35,7 +35,8 @@ class LearnedRates:
     power: float
     """The power to which the chosen candidate was raised."""
     weights: FloatArray
-    """The rates; they sum to the number of features for which they are learned."""
+    """The rates; they sum to the number of features for which they are learned, before those of
+    features that new rows do not show are set to 0."""
     maps: Maps | None = None
     """How each feature's rate is distributed along its range; None means evenly."""
 

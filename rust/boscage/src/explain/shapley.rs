@@ -235,8 +235,9 @@ mod tests {
             let tree = CoveredTree::new(nodes, values);
             let x: Vec<f64> = (0..N_FEATURES).map(|_| stream.unit()).collect();
             let leaf = tree.leaf(|d| x[d]);
-            let n_outside = 1 + stream.below(N_FEATURES);
-            let outside: Vec<u32> = (0..n_outside as u32).collect();
+            // Some features, not none of them.
+            let some = 1 + stream.below((1 << N_FEATURES) - 1);
+            let outside: Vec<u32> = (0..N_FEATURES as u32).filter(|d| some >> d & 1 == 1).collect();
             let cell = OwnCell { leaf, outside: &outside, added: &[0.7] };
             let explainer = Explainer::new(std::iter::once(&tree)).with_cells(N_FEATURES);
             for cell in [None, Some(&cell)] {

@@ -19,7 +19,7 @@ use crate::random::keyed::Key;
 const BLOCK: usize = 16_384;
 
 /// What takes most of a forest's memory.
-const TREES: &str = "all trees (fewer trees or rows need less; with many features the boxes of nodes take most of it, and realised predictions need only those of leaves)";
+const TREES: &str = "all trees (fewer trees or rows need less; with many features the boxes of nodes take most of it, and predictive=\"realised\" needs only those of leaves)";
 
 /// What trees lack before they can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
