@@ -33,6 +33,12 @@ EXPECTED_CATEGORIES = (
 )
 
 
+_NO_DATES = (
+    "expected numbers: give what matters of them, such as the day of the week, or the days since "
+    "some date"
+)
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of categories."""
@@ -65,7 +71,7 @@ def as_table(X: Any) -> Any:
     """
     X = dense(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
-        raise TypeError(f"X has dtype {X.dtype}; expected numbers")
+        raise TypeError(f"X has dtype {X.dtype}; {_NO_DATES}")
     if _is_arrow(X) and type(X).__name__ == "RecordBatch":
         import pyarrow
 
@@ -78,10 +84,7 @@ def as_table(X: Any) -> Any:
             raise ValueError(f"X has two columns {name!r}; expected columns of different names")
         seen.add(name)
         if _TEMPORAL.match(kind):
-            raise TypeError(
-                f"X holds dates or times in column {name!r} ({kind}); expected numbers: give what "
-                "matters of them, such as the day of the week, or the days since some date"
-            )
+            raise TypeError(f"X holds dates or times in column {name!r} ({kind}); {_NO_DATES}")
         if _NESTED.match(kind):
             raise TypeError(
                 f"X holds several values in each cell of column {name!r} ({kind}); expected one: "
