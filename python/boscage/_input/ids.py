@@ -106,15 +106,19 @@ def unknown(ids: Any, held: Ids) -> str:
     """Which of some ids is none of the numbers `held`, in words."""
     given = np.atleast_1d(_as_array(ids))
     first = given[np.argmin(np.isin(row_numbers(given), held))]
-    return f"{first.item() if isinstance(first, np.generic) else first!r} is not in the forest"
+    return f"{_named(first)} is not in the forest"
 
 
 def already(ids: Any, held: Ids) -> str:
     """Which of some ids is one of the numbers `held`, in words."""
     given = _as_array(ids)
     first = given[np.argmax(np.isin(row_numbers(given), held))]
-    found = first.item() if isinstance(first, np.generic) else first
-    return f"id {found!r} is already in the forest; ids must be unique"
+    return f"id {_named(first)} is already in the forest; ids must be unique"
+
+
+def _named(one: Any) -> str:
+    """An id as messages show it, without NumPy's type."""
+    return repr(one.item() if isinstance(one, np.generic) else one)
 
 
 def _clash(one: Any, other: Any, where: str) -> str:

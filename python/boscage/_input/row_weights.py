@@ -59,16 +59,17 @@ def _positive_weights(
             f"sample_weight has the shape {weights.shape}; expected one weight for each of "
             f"{n_rows} rows"
         )
-    finite = np.isfinite(weights)
-    if not finite.all():
-        row = int(finite.argmin())
-        raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected {expected}")
+    _refuse_first(weights, ~np.isfinite(weights), expected)
     kept = weights > 0.0
     if not (kept | (weights < 0.0)).any():
         raise ValueError("sample_weight is zero for all rows; expected at least one above zero")
-    wrong = (weights != 0.0) & ~is_right(weights)
+    _refuse_first(weights, (weights != 0.0) & ~is_right(weights), expected)
+    weights = weights[kept]
+    return None if kept.all() else kept, None if (weights == 1.0).all() else weights
+
+
+def _refuse_first(weights: FloatArray, wrong: BoolArray, expected: str) -> None:
+    """Refuse the first weight that is wrong, if one is."""
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(f"sample_weight holds {weights[row]} for row {row}; expected {expected}")
-    weights = weights[kept]
-    return None if kept.all() else kept, None if (weights == 1.0).all() else weights

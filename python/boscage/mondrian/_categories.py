@@ -209,8 +209,20 @@ def put(rows: Rows, columns: dict[int, Column], tables: Tables) -> Rows:
     return found
 
 
+def singles_of(
+    columns: Mapping[int, Column], tables: Tables, n_rows: Mapping[int, IntArray] | None = None
+) -> Singles:
+    """The places of categories that only one row has; `n_rows` as in `learn_table`, by column."""
+    counts = n_rows or {}
+    found = {
+        feature: single_places(column, tables[feature], counts.get(feature))
+        for feature, column in columns.items()
+    }
+    return {feature: places for feature, places in found.items() if places.size}
+
+
 def single_places(column: Column, table: Table, n_rows: IntArray | None = None) -> FloatArray:
-    """The places of a column's categories that only one row has; `n_rows` as in `learn_table`."""
+    """The same of one column."""
     known = column.codes >= 0
     of_known = None if n_rows is None else n_rows[known]
     counts = np.bincount(column.codes[known], of_known, minlength=len(column.labels))

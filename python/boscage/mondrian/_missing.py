@@ -29,13 +29,14 @@ from scipy.sparse import issparse
 
 from boscage import _core
 from boscage._input.columns import dense
-from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Label, Rows
+from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
 from boscage.mondrian.feature_rates._shared import (
     LEARNING_ROWS,
     MOST_FEATURES,
     TrialResult,
     first_by_contents,
 )
+from boscage.mondrian.feature_rates.classification import score_of_left_out
 from boscage.mondrian.feature_rates.regression import score_of_errors
 
 Substitute: TypeAlias = tuple[float, list[tuple[int, float, float]]]
@@ -171,15 +172,8 @@ def _tried(X: FloatArray, y: AnyArray, substitutes: Substitutes) -> TrialResult:
         numbers.fit(rows[n_held:], targets[n_held:], **options)
         mean = numbers.predict_mean(rows[:n_held], n_threads=1)
         return score_of_errors(mean, targets[:n_held])
-    known, codes = np.unique(targets, return_inverse=True)
-    labels: list[Label] = [int(value) for value in known]
-    classes = _core.MondrianClassifier(n_estimators=PILOT_TREES, seed=0)
-    # Classes are declared, so that one keeps its column while its only row is left out.
-    classes.fit(rows, codes.astype(np.uint32), labels, declared=labels, **options)
-    held = np.arange(n_held, dtype=np.uint64)
-    proba = classes.loo_proba(held, None, calibration="loo", n_threads=1)[0]
-    by_row = np.log((1.0 - DOUBT) * proba[held, codes[:n_held]] + DOUBT / len(labels))
-    return TrialResult(float(by_row.mean()), by_row)
+    settings = {"n_estimators": PILOT_TREES, "calibration": "loo", "seed": 0}
+    return score_of_left_out(settings, (rows, targets), n_held, DOUBT, **options)
 
 
 def _target_classes(y: AnyArray) -> IntArray:

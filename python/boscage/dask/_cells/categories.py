@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from boscage._input.columns import Column, distinct_labels
-from boscage._types import AnyArray, FloatArray, IntArray, Label
+from boscage._types import AnyArray, IntArray, Label
 from boscage.dask._cells.rows import Arrived, Labels, Piece, coded
 from boscage.mondrian._categories import (
     Singles,
-    Table,
     Tables,
     extend,
     learn_table,
     put,
     read_back,
-    single_places,
+    singles_of,
 )
 from boscage.mondrian.feature_rates._samples import equal_runs
 
@@ -94,12 +93,15 @@ def target_counts(own: Piece, labels: Labels) -> dict[int, TargetCounts]:
 
 def learned_tables(parts: Sequence[dict[int, TargetCounts]]) -> tuple[Tables, Singles]:
     """The places of all categories, given the counts of all pieces, and of those of one row."""
-    found = {feature: _learned([part[feature] for part in parts]) for feature in parts[0]}
-    tables = {feature: table for feature, (table, _) in found.items()}
-    return tables, {feature: singles for feature, (_, singles) in found.items() if singles.size}
+    found = {feature: _joined([part[feature] for part in parts]) for feature in parts[0]}
+    tables = {feature: learn_table(*counts) for feature, counts in found.items()}
+    columns = {feature: column for feature, (column, _, _) in found.items()}
+    n_rows = {feature: n for feature, (_, _, n) in found.items()}
+    return tables, singles_of(columns, tables, n_rows)
 
 
-def _learned(parts: Sequence[TargetCounts]) -> tuple[Table, FloatArray]:
+def _joined(parts: Sequence[TargetCounts]) -> tuple[Column, AnyArray, IntArray]:
+    """The categories of all pieces, their targets and how many rows have each pair."""
     labels = distinct_labels(label for part in parts for label in part.labels)
     number = {label: i for i, label in enumerate(labels)}
     # The last entry is that of the code -1.
@@ -108,9 +110,7 @@ def _learned(parts: Sequence[TargetCounts]) -> tuple[Table, FloatArray]:
     ]
     targets = np.concatenate([part.targets for part in parts])
     n_rows = np.concatenate([part.n_rows for part in parts])
-    column = Column(np.concatenate(codes), labels)
-    table = learn_table(column, targets, n_rows)
-    return table, single_places(column, table, n_rows)
+    return Column(np.concatenate(codes), labels), targets, n_rows
 
 
 def _counted(codes: IntArray, targets: AnyArray) -> tuple[IntArray, AnyArray, IntArray]:

@@ -33,7 +33,7 @@ from boscage.mondrian._categories import (
     check_tables,
     learn_table,
     put,
-    single_places,
+    singles_of,
     to_core,
 )
 from boscage.mondrian._missing import (
@@ -341,12 +341,6 @@ class GrowingForest(Estimator):
         """Forget all rows but the newest ones."""
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
-
-
-def singles_of(columns: dict[int, Column], tables: Tables) -> Singles:
-    """The places of categories that only one row has."""
-    found = {feature: single_places(each, tables[feature]) for feature, each in columns.items()}
-    return {feature: places for feature, places in found.items() if places.size}
 
 
 def _without_unknown(learned: LearnedRates, new: FloatArray, held: FloatArray) -> LearnedRates:

@@ -229,30 +229,53 @@ class _Trial:
         # where rows are left out, they are much the same.
         if not self._is_limit or stage is FIRST_STAGE:
             settings["posterior"] = "kneser-ney"
-        forest = _core.MondrianClassifier(**settings)
-        classes, codes = np.unique(self._codes[rows], return_inverse=True)
-        labels: list[Label] = [int(value) for value in classes]
-        # Classes are declared, so that one keeps its column while its only row is left out.
-        forest.fit(
-            self._X[rows],
-            codes.astype(np.uint32),
-            labels,
-            sample_weight=None if self._row_weights is None else self._row_weights[rows],
-            declared=labels,
+        return score_of_left_out(
+            settings,
+            (self._X[rows], self._codes[rows]),
+            n_held,
+            DOUBT,
+            row_weights=None if self._row_weights is None else self._row_weights[rows],
             weights=weights,
             maps=maps,
             **self._options,
         )
-        left_out = np.arange(n_held, dtype=np.uint64)
-        proba = forest.loo_proba(
-            left_out,
-            None,
-            calibration=self._settings["calibration"],
-            n_threads=self._options["n_threads"],
-        )[0]
-        chosen = proba[np.arange(n_held), codes[:n_held]]
-        by_row = np.log((1.0 - DOUBT) * chosen + DOUBT / len(labels))
-        if self._row_weights is not None:
-            own = self._row_weights[:n_held]
-            by_row *= own / own.mean()
-        return TrialResult(float(np.mean(by_row)), by_row)
+
+
+def score_of_left_out(
+    settings: Mapping[str, Any],
+    rows: tuple[FloatArray, AnyArray],
+    n_held: int,
+    doubt: float,
+    *,
+    n_threads: int,
+    row_weights: FloatArray | None = None,
+    **options: Any,
+) -> TrialResult:
+    """The log probabilities of the classes of the first rows, each left out of a forest of all.
+
+    `doubt` is the share of even probabilities in those that are judged.
+    """
+    X, y = rows
+    forest = _core.MondrianClassifier(**settings)
+    classes, codes = np.unique(y, return_inverse=True)
+    labels: list[Label] = [int(value) for value in classes]
+    # Classes are declared, so that one keeps its column while its only row is left out.
+    forest.fit(
+        X,
+        codes.astype(np.uint32),
+        labels,
+        sample_weight=row_weights,
+        declared=labels,
+        n_threads=n_threads,
+        **options,
+    )
+    left_out = np.arange(n_held, dtype=np.uint64)
+    proba = forest.loo_proba(
+        left_out, None, calibration=settings["calibration"], n_threads=n_threads
+    )[0]
+    chosen = proba[np.arange(n_held), codes[:n_held]]
+    by_row = np.log((1.0 - doubt) * chosen + doubt / len(labels))
+    if row_weights is not None:
+        own = row_weights[:n_held]
+        by_row *= own / own.mean()
+    return TrialResult(float(np.mean(by_row)), by_row)

@@ -167,11 +167,10 @@ impl<P: Statistics, T: TreeContributions<P>> Block<'_, P, T> {
     /// The features of positive weight along whose coordinates a row lies outside the box of some rows of the table.
     fn outside<S: Scalar>(&self, of_leaf: &[RowId], table: &[S], x: impl Iterator<Item = f64>) -> Vec<u32> {
         let domain = &self.forest.domain;
-        let (mut low, mut high) =
-            (vec![S::MAX; domain.n_coordinates()], vec![S::MIN; domain.n_coordinates()]);
+        let n = domain.n_coordinates();
+        let (table, mut low, mut high) = (Table::new(table, n), vec![S::MAX; n], vec![S::MIN; n]);
         for &row in of_leaf {
-            let values = Table::new(table, domain.n_coordinates()).row(row);
-            widen(&mut low, &mut high, values, values);
+            widen(&mut low, &mut high, table.row(row), table.row(row));
         }
         let sides = low.into_iter().zip(high).zip(x);
         let is_outside = sides.map(|((low, high), x)| x < low.into() || x > high.into());
