@@ -14,7 +14,7 @@ from reference.arrays import Array, Tree, as_dict
 
 def trees_of(model: Any) -> list[Tree]:
     """Return every tree as a dict of arrays, from an estimator or from the lower level's models."""
-    trees = model.trees_ if hasattr(model, "trees_") else model.trees(with_boxes=True)
+    trees = model.trees_ if hasattr(model, "trees_") else model.trees()
     return [as_dict(tree) for tree in trees]
 
 

@@ -59,9 +59,7 @@ def history(model: Any, x: Array, y: Any, **threads: int) -> list[bytes]:
         seen.append(repr(model.hyperparameters()).encode())
         seen.append(repr(model.log_marginal_likelihood()).encode())
     seen += [
-        np.ascontiguousarray(tree[key]).tobytes()
-        for tree in model.trees(with_boxes=True)
-        for key in sorted(tree)
+        np.ascontiguousarray(tree[key]).tobytes() for tree in model.trees() for key in sorted(tree)
     ]
     return seen
 

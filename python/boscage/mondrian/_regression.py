@@ -188,8 +188,8 @@ class RegressionForest(MondrianForest):
     ) -> LearnedRates:
         return learn_rates_and_maps(sample, settings=settings, **options)
 
-    def _export(self, model: _core.MondrianRegressor, *, with_boxes: bool) -> list[dict[str, Any]]:
-        return model.trees(with_boxes=with_boxes, n_threads=self._n_threads())
+    def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
+        return model.trees(n_threads=self._n_threads())
 
 
 def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:

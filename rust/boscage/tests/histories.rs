@@ -253,7 +253,7 @@ proptest! {
         rows in prop::collection::vec(row(), 2..30),
     ) {
         let all: Vec<usize> = (0..rows.len()).collect();
-        for tree in regressor(&setting, &rows, &all).trees(true, &Run::default()).unwrap() {
+        for tree in regressor(&setting, &rows, &all).trees(&Run::default()).unwrap() {
             let mut at = vec![Vec::new(); tree.feature.len()];
             at[0] = all.clone();
             for node in 0..at.len() {
@@ -431,7 +431,7 @@ proptest! {
             prop_assert_eq!(once.predict_proba(probes, &one), often.predict_proba(probes, &one));
         }
         let values = |forest: &MondrianClassifier| -> Vec<Vec<f64>> {
-            forest.trees(false).unwrap().into_iter().map(|tree| tree.values).collect()
+            forest.trees().unwrap().into_iter().map(|tree| tree.values).collect()
         };
         prop_assert_eq!(values(&once), values(&often));
         prop_assert_eq!(once.predict_uncertainty(probes, &one), often.predict_uncertainty(probes, &one));

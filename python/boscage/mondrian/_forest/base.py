@@ -122,9 +122,9 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         if model.predictive != self.predictive:
             model.set_predictive(self.predictive)
 
-    def _export(self, model: Any, *, with_boxes: bool) -> list[dict[str, Any]]:
+    def _export(self, model: Any) -> list[dict[str, Any]]:
         """The trees of the model as dictionaries of arrays."""
-        trees: list[dict[str, Any]] = model.trees(with_boxes=with_boxes)
+        trees: list[dict[str, Any]] = model.trees()
         return trees
 
     # -- learning ---------------------------------------------------------------------------------
@@ -401,15 +401,16 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     @property
     def trees_(self) -> list[MondrianTree]:
         """All trees as arrays; see `MondrianTree`. They are built anew at each access."""
-        return self._trees(with_boxes=True)
+        return self._named(self._export(self._flushed()))
 
-    def _trees(self, *, with_boxes: bool) -> list[MondrianTree]:
-        """All trees as arrays; without boxes these have no columns."""
-        model = self._flushed()
+    def _structures(self) -> list[MondrianTree]:
+        """All trees without the boxes of nodes and the numbers of the posterior."""
+        return self._named(self._flushed().tree_structures())
+
+    def _named(self, trees: list[dict[str, Any]]) -> list[MondrianTree]:
         features, classes = self._names(), getattr(self, "classes_", None)
         return [
-            MondrianTree(**arrays, feature_names=features, class_names=classes)
-            for arrays in self._export(model, with_boxes=with_boxes)
+            MondrianTree(**arrays, feature_names=features, class_names=classes) for arrays in trees
         ]
 
     @property

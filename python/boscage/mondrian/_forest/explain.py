@@ -25,7 +25,7 @@ class ForestExplanations:
 
     if TYPE_CHECKING:  # methods of the forest that this is a part of
 
-        def _trees(self, *, with_boxes: bool) -> list[MondrianTree]: ...
+        def _structures(self) -> list[MondrianTree]: ...
         def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]: ...
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...
@@ -140,7 +140,7 @@ class ForestExplanations:
             If `X` is refused; see `predict`.
         """
         rows = self._complete(X)
-        return np.stack([tree.apply(rows) for tree in self._trees(with_boxes=False)], axis=1)
+        return np.stack([tree.apply(rows) for tree in self._structures()], axis=1)
 
     def decision_path(self, X: Any) -> tuple[csr_matrix, IntArray]:
         """Return the nodes that each row passes in each tree.
@@ -164,7 +164,7 @@ class ForestExplanations:
         ValueError
             If `X` is refused; see `predict`.
         """
-        return decision_paths(self._trees(with_boxes=False), self._complete(X))
+        return decision_paths(self._structures(), self._complete(X))
 
     def kernel(self, X: Any, Y: Any = None, *, lifetime: float | None = None) -> FloatArray:
         """Compute the forest's kernel: how often two rows are in the same cell.
@@ -198,7 +198,7 @@ class ForestExplanations:
         """
         if lifetime is not None:
             lifetime = _validation.check_positive("lifetime", lifetime, finite=False)
-        trees = self._trees(with_boxes=False)
+        trees = self._structures()
         both = [self._complete(rows) for rows in ([X] if Y is None else [X, Y])]
         cells = [
             np.stack([tree.cell(tree.apply(rows), lifetime) for tree in trees], axis=1)

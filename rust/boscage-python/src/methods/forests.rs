@@ -328,6 +328,13 @@ macro_rules! share_methods {
                 crate::gate::run(class.py(), n_threads, None, read).map(Self::of)
             }
 
+            /// Every tree as a dictionary of arrays, without boxes and numbers of the posterior.
+            fn tree_structures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                let model = self.model()?;
+                let trees = crate::gate::brief(py, || Ok(model.tree_structures()))?;
+                crate::trees::dictionaries(py, trees, 0, |_, _, _| Ok(()))
+            }
+
             /// The hashes of the trees that are drawn here, one after the other.
             fn tree_hashes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyBytes>> {
                 let model = self.model()?;

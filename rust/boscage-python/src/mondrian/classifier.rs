@@ -323,11 +323,10 @@ impl MondrianClassifier {
         vector(py, proba).reshape(shape)
     }
 
-    #[pyo3(signature = (*, with_boxes))]
-    fn trees<'py>(&self, py: Python<'py>, with_boxes: bool) -> PyResult<Bound<'py, PyList>> {
+    fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
-        let exported = gate::brief(py, || model.trees(with_boxes))?;
-        let n_features = if with_boxes { model.domain().n_features() } else { 0 };
+        let exported = gate::brief(py, || model.trees())?;
+        let n_features = model.domain().n_features();
         let n_classes = model.classes().len();
         let is_weighted = model.row_weights().is_some();
         trees::dictionaries(py, exported, n_features, |dict, values, n| {

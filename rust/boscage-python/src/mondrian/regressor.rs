@@ -418,16 +418,11 @@ impl MondrianRegressor {
         gate::run(py, n_threads, None, |run| model.log_marginal_likelihood(run))
     }
 
-    #[pyo3(signature = (*, with_boxes, n_threads=1))]
-    fn trees<'py>(
-        &self,
-        py: Python<'py>,
-        with_boxes: bool,
-        n_threads: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (*, n_threads=1))]
+    fn trees<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyList>> {
         let model = self.model()?;
-        let exported = gate::run(py, n_threads, None, |run| model.trees(with_boxes, run))?;
-        let n_features = if with_boxes { model.domain().n_features() } else { 0 };
+        let exported = gate::run(py, n_threads, None, |run| model.trees(run))?;
+        let n_features = model.domain().n_features();
         trees::dictionaries(py, exported, n_features, |dict, values, _| {
             let (mean, variance): (Vec<f64>, Vec<f64>) =
                 values.as_chunks().0.iter().map(|&[mean, variance]| (mean, variance)).unzip();

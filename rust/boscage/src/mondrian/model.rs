@@ -12,6 +12,7 @@ use crate::control::Run;
 use crate::data::{Rows, SparseRow};
 use crate::error::Result;
 use crate::mondrian::forest::digest::{Hash, RowHashes};
+use crate::mondrian::forest::export::{ExportedTree, structures};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
 use crate::mondrian::prediction::novelty;
@@ -294,6 +295,12 @@ impl<P: NodePosterior> MondrianForest<P> {
     pub fn digest(&self) -> String {
         let rows = self.row_hashes();
         self.digest_with(&rows, &digest::tree_hashes(&self.forest, &rows))
+    }
+
+    /// Every tree as arrays, without boxes and numbers of the posterior.
+    #[must_use]
+    pub fn tree_structures(&self) -> Vec<ExportedTree> {
+        structures(&self.forest)
     }
 
     /// The hashes of the trees that are drawn here.

@@ -6,7 +6,7 @@ use crate::control::Run;
 use crate::data::{Label, Rows};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::calibration::{self, CalibrationLink, ChosenRows};
-use crate::mondrian::classification::class_counts::{Class, ClassCounts, check_memory};
+use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
@@ -235,7 +235,6 @@ impl MondrianClassifier {
         classes.declare(declared);
         let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
-        check_memory(settings.trees().len(), batch.rows.n_rows(), classes.labels.len())?;
         let posterior = Classification::new(classification, classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
@@ -421,12 +420,12 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    /// Every tree as arrays, with the boxes of nodes or without them; its values are the customers `c_jk` by class.
+    /// Every tree as arrays; its values are the customers `c_jk` by class.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) for boxes.
-    pub fn trees(&self, with_boxes: bool) -> Result<Vec<ExportedTree>> {
-        export(&self.forest, &Customers { live: self.posterior.classes.live() }, with_boxes)
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub fn trees(&self) -> Result<Vec<ExportedTree>> {
+        export(&self.forest, &Customers { live: self.posterior.classes.live() })
     }
 
     pub(super) fn gather(&self, discounts: &[f64]) -> Gather<'_> {

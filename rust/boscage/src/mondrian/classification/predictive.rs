@@ -1,5 +1,7 @@
 //! Class probabilities: every tree's prediction (eq. 5.6), averaged over the trees of the forest.
 
+use std::collections::BTreeMap;
+
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, iter_bits};
 use crate::mondrian::classification::class_table::ClassTable;
@@ -132,9 +134,14 @@ pub(super) struct Customers {
 }
 
 impl NodeValues<ClassCounts> for Customers {
-    fn of<S: Scalar>(&self, _: usize, tree: &Tree<S, ClassCounts>, order: &[NodeId]) -> (usize, Vec<f64>) {
+    fn n_values(&self) -> usize {
+        self.live.len()
+    }
+
+    fn of<S: Scalar>(&self, _: usize, tree: &Tree<S, ClassCounts>, order: &[NodeId]) -> Vec<f64> {
         let n = self.live.len();
-        let column = |class: Class| self.live.iter().position(|&live| live == class).expect("it has rows");
+        let columns: BTreeMap<Class, usize> = self.live.iter().copied().zip(0..).collect();
+        let column = |class: Class| columns[&class];
         let mut out = vec![0.0; order.len() * n];
         for (counts, &node) in out.chunks_exact_mut(n.max(1)).zip(order) {
             let classes = &tree.statistics;
@@ -152,6 +159,6 @@ impl NodeValues<ClassCounts> for Customers {
                 }
             }
         }
-        (n, out)
+        out
     }
 }

@@ -25,14 +25,14 @@ pub struct ExportedTree {
     pub threshold: Vec<f64>,
     /// Split time; a leaf's is the lifetime.
     pub time: Vec<f64>,
-    /// Lower corner of the node's data box, `n_nodes x n_features`; empty if boxes are left out.
+    /// Lower corner of the node's data box, `n_nodes x n_features`; empty in a structure alone.
     pub lower: Vec<f64>,
     /// Upper corner of the node's data box, likewise.
     pub upper: Vec<f64>,
     /// Number of rows.
     pub n_rows: Vec<u64>,
     /// Numbers of the posterior, `n_nodes x` [`ExportedTree::n_values`]: customers `c_jk` by class, or
-    /// posterior mean and variance.
+    /// posterior mean and variance; empty in a structure alone.
     pub values: Vec<f64>,
     /// How many numbers a node has in `values`.
     pub n_values: usize,
@@ -41,30 +41,32 @@ pub struct ExportedTree {
 /// Every tree as arrays; `values` gives a tree's numbers by position in the preorder.
 ///
 /// # Errors
-/// [`Error::Memory`](crate::Error::Memory), if boxes are wanted and have no room.
+/// [`Error::Memory`](crate::Error::Memory), if boxes and numbers have no room.
 pub(crate) fn export<P: Statistics, V: NodeValues<P>>(
     forest: &Forest<P>,
     values: &V,
-    with_boxes: bool,
 ) -> Result<Vec<ExportedTree>> {
     with_storage!(forest.flushed_alone(), storage => {
         let orders: Vec<Vec<NodeId>> = storage.trees.iter().map(|tree| tree.arena.preorder()).collect();
-        if with_boxes {
-            let n_nodes: usize = orders.iter().map(Vec::len).sum();
-            let n_bytes = 2 * size_of::<f64>() * n_nodes;
-            check_room("the boxes of all nodes", n_bytes.saturating_mul(forest.domain.n_features()))?;
-        }
+        let n_bytes = size_of::<f64>() * orders.iter().map(Vec::len).sum::<usize>();
+        let n_numbers = 2 * forest.domain.n_features() + values.n_values();
+        check_room("the boxes and the numbers of all nodes", n_bytes.saturating_mul(n_numbers))?;
         let trees = storage.trees.iter().zip(orders).enumerate();
         Ok(trees
             .map(|(i, (tree, order))| {
-                let (n_values, values) = values.of(i, tree, &order);
-                let mut exported = structure(forest, tree, &order);
-                if with_boxes {
-                    (exported.lower, exported.upper) = boxes(forest, tree, &order, &exported.parent);
-                }
-                ExportedTree { values, n_values, ..exported }
+                let exported = structure(forest, tree, &order);
+                let (lower, upper) = boxes(forest, tree, &order, &exported.parent);
+                let (values, n_values) = (values.of(i, tree, &order), values.n_values());
+                ExportedTree { lower, upper, values, n_values, ..exported }
             })
             .collect())
+    })
+}
+
+/// Every tree as arrays, without boxes and numbers of the posterior.
+pub(crate) fn structures<P: Statistics>(forest: &Forest<P>) -> Vec<ExportedTree> {
+    with_storage!(forest.flushed_alone(), storage => {
+        storage.trees.iter().map(|tree| structure(forest, tree, &tree.arena.preorder())).collect()
     })
 }
 
@@ -138,6 +140,9 @@ fn boxes<S: Scalar, P: Statistics>(
 
 /// The numbers of a posterior at a tree's nodes.
 pub(crate) trait NodeValues<P: Statistics> {
-    /// How many numbers a node has, and all of them in preorder.
-    fn of<S: Scalar>(&self, tree_index: usize, tree: &Tree<S, P>, order: &[NodeId]) -> (usize, Vec<f64>);
+    /// How many numbers a node has.
+    fn n_values(&self) -> usize;
+
+    /// All of them, in preorder.
+    fn of<S: Scalar>(&self, tree_index: usize, tree: &Tree<S, P>, order: &[NodeId]) -> Vec<f64>;
 }

@@ -112,7 +112,7 @@ fn a_classifier_without_rows_predicts_as_one_with_rows() {
         assert_eq!((frozen.n_rows(), frozen.classes()), (n_rows, one.classes()));
         let expected = bits(&one.predict_proba(test.rows(), &run).unwrap());
         assert_eq!(bits(&frozen.predict_proba(test.rows(), &run).unwrap()), expected, "seed {seed}");
-        let trees = one.trees(false).unwrap();
+        let trees = one.tree_structures();
         let leaves = trees.iter().map(|tree| tree.feature.iter().filter(|&&d| d < 0).count()).sum::<usize>();
         assert_eq!(n_leaves, leaves);
         let again: FrozenClassifier = written(&frozen, frozen.model.posterior.clone()).unwrap();

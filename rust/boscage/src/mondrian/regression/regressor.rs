@@ -366,13 +366,12 @@ impl MondrianRegressor {
         &self.posterior.settings
     }
 
-    /// Every tree as arrays, with the boxes of nodes or without them; its values are the posterior mean and variance of
-    /// each node's mean.
+    /// Every tree as arrays; its values are the posterior mean and variance of each node's mean.
     ///
     /// # Errors
-    /// An interrupt, while hyperparameters are chosen; [`Error::Memory`](crate::Error::Memory) for boxes.
-    pub fn trees(&self, with_boxes: bool, run: &Run<'_>) -> Result<Vec<ExportedTree>> {
-        export(&self.forest, &NodePosteriors { posterior: self.forest_posterior(run)? }, with_boxes)
+    /// An interrupt, while hyperparameters are chosen; [`Error::Memory`](crate::Error::Memory).
+    pub fn trees(&self, run: &Run<'_>) -> Result<Vec<ExportedTree>> {
+        export(&self.forest, &NodePosteriors { posterior: self.forest_posterior(run)? })
     }
 
     /// The rows' targets in order of arrival.

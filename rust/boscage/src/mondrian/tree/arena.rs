@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 impl NodeId {
     const NONE: Self = Self(NONE);
 
-    fn split(at: usize) -> Self {
+    pub(crate) fn split(at: usize) -> Self {
         Self((at as u32) << 1)
     }
 

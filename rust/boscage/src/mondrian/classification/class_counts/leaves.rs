@@ -88,6 +88,19 @@ impl Held<'_> {
         }
     }
 
+    /// The classes with a whole table, in order.
+    pub(super) fn whole(&self) -> Vec<Class> {
+        let of = |weights: &[(Class, Weight)]| {
+            weights.iter().filter(|(_, weight)| *weight >= Weight::ONE).map(|&(class, _)| class).collect()
+        };
+        match *self {
+            Self::One(class) => vec![class],
+            Self::Several(counts) => counts.iter().map(|&(class, _)| class).collect(),
+            Self::OneWeighted(class, weight) => of(&[(class, weight)]),
+            Self::Weighted(weights) => of(weights),
+        }
+    }
+
     /// The classes with part of a table.
     pub(crate) fn each_part(&self, mut visit: impl FnMut(Class, Weight)) {
         let mut each = |class, weight| {

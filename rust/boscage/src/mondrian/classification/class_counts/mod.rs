@@ -11,18 +11,24 @@
 //! *parts*: the fraction of each `W_jk`, be it of the table or of one more customer. All sums are exact.
 
 mod bits;
+mod class_set;
 mod leaves;
 mod seat;
+mod sets;
 
-use crate::data::{RowId, RowTargets, Weight, fetch};
-use crate::error::{Result, check_room};
+use std::borrow::Cow;
+
+use crate::data::{RowId, RowTargets, Weight};
+use crate::error::Result;
 use crate::mondrian::cells::statistics::CellStatistics;
 use crate::mondrian::cells::summary::{Words, wrong};
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 use bits::bit;
+use class_set::ClassSet;
 use leaves::LeafCounts;
 use seat::SeatFraction;
+use sets::SplitSets;
 
 pub(crate) use bits::{Class, WORD, iter_bits};
 pub(crate) use leaves::{Held, tally_weights};
@@ -31,31 +37,16 @@ pub(crate) use seat::Seat;
 /// The classes at every node of one tree: the counts of Algorithm 5.3, which approximate eq. 5.4.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClassCounts {
-    /// Words in a set of classes.
-    words: usize,
-    /// Two sets a split: the tables `tab_jk`, and the classes that both children hold.
-    sets: Vec<u64>,
+    sets: SplitSets,
     leaves: LeafCounts,
     /// Parts at each split, in order of class, as far as there are such splits.
     parts: Vec<Box<[SeatFraction]>>,
 }
 
-/// Refuses forests whose sets of classes, two at each split, have no room in memory: they take as many bits as there are
-/// classes.
-///
-/// # Errors
-/// [`Error::Memory`](crate::Error::Memory).
-pub(crate) fn check_memory(n_trees: usize, n_rows: usize, n_classes: usize) -> Result<()> {
-    let n_words = 2 * n_classes.div_ceil(WORD);
-    let n = n_trees.saturating_mul(n_rows.saturating_sub(1)).saturating_mul(n_words);
-    let what = "the classes at the nodes of trees (fewer trees, rows or classes need less)";
-    check_room(what, n.saturating_mul(size_of::<u64>()))
-}
-
 impl ClassCounts {
     /// Words to a set of classes.
     pub(crate) fn words(&self) -> usize {
-        self.words
+        self.sets.words()
     }
 
     /// Whether tables may be in parts.
@@ -71,7 +62,7 @@ impl ClassCounts {
     /// Sets what a leaf holds to numbers of rows by class, in order of class.
     pub(crate) fn set_leaf_counts(&mut self, leaf: NodeId, counts: Vec<(Class, u32)>) {
         self.leaves.set_counts(leaf, counts);
-        self.widen(self.held(leaf).last());
+        self.sets.widen(self.held(leaf).last());
     }
 
     /// One word of the classes of which a node has a whole table.
@@ -79,12 +70,12 @@ impl ClassCounts {
         if node.is_leaf() {
             return self.held(node).tables(word);
         }
-        self.sets[node.rank() * 2 * self.words + word]
+        self.sets.tables(node, word)
     }
 
     /// One word of the classes of which both children of a split have a whole table.
     pub(crate) fn both(&self, split: NodeId, word: usize) -> u64 {
-        self.sets[(split.rank() * 2 + 1) * self.words + word]
+        self.sets.both(split, word)
     }
 
     /// Of the classes at a node: the parts of tables, and of further customers at a split.
@@ -137,14 +128,14 @@ impl ClassCounts {
         if node.is_leaf() {
             return self.held(node).n_classes();
         }
-        let mut n = self.n_whole(node).0;
+        let mut n = self.sets.lens(node).0;
         self.each_part(node, |_, part| n += u32::from(part.table > Weight::NONE));
         n
     }
 
     /// The classes of which a node has a whole table.
     pub(crate) fn classes(&self, node: NodeId) -> impl Iterator<Item = Class> + '_ {
-        (0..self.words).flat_map(move |word| iter_bits(word, self.tables(node, word)))
+        (0..self.words()).flat_map(move |word| iter_bits(word, self.tables(node, word)))
     }
 
     /// Number of tables of a node with so many rows, and of its customers.
@@ -152,7 +143,7 @@ impl ClassCounts {
         if node.is_leaf() {
             return self.held(node).totals(n_rows);
         }
-        let (n_tables, n_both) = self.n_whole(node);
+        let (n_tables, n_both) = self.sets.lens(node);
         if self.parts(node).is_empty() {
             return (f64::from(n_tables), f64::from(n_tables + n_both));
         }
@@ -162,7 +153,7 @@ impl ClassCounts {
 
     /// All tables of a split, and all further customers.
     pub(crate) fn all_seats(&self, split: NodeId) -> Seat {
-        let (n_tables, n_both) = self.n_whole(split);
+        let (n_tables, n_both) = self.sets.lens(split);
         let (table, more) = (Weight::of_rows(n_tables as usize), Weight::of_rows(n_both as usize));
         let mut all = Seat { table, more };
         self.each_part(split, |_, part| {
@@ -172,28 +163,27 @@ impl ClassCounts {
         all
     }
 
-    /// Numbers of whole tables, and of whole further customers, of a split.
-    fn n_whole(&self, split: NodeId) -> (u32, u32) {
-        let start = split.rank() * 2 * self.words;
-        let (tables, both) = self.sets[start..start + 2 * self.words].split_at(self.words);
-        let count = |bits: &[u64]| bits.iter().map(|word| word.count_ones()).sum();
-        (count(tables), count(both))
+    /// The classes of which a node has a whole table, as a set by itself.
+    fn whole(&self, node: NodeId) -> Cow<'_, ClassSet> {
+        if node.is_leaf() {
+            return Cow::Owned(ClassSet::of(self.held(node).whole()));
+        }
+        self.sets.tables_of(node)
     }
 
-    /// Widens all sets to hold a class.
-    fn widen(&mut self, class: Class) {
-        let words = class as usize / WORD + 1;
-        if words <= self.words {
-            return;
+    /// Sets the whole tables of a split, and the whole customers beyond, from the tables of its children; returns whether the
+    /// tables changed.
+    fn join_whole(&mut self, split: NodeId, [left, right]: [NodeId; 2]) -> bool {
+        if self.sets.is_wide() {
+            let joined = self.whole(left).join(&self.whole(right));
+            return self.sets.set(split, joined);
         }
-        let mut sets = vec![0; self.sets.len() / self.words.max(1) * words];
-        if self.words > 0 {
-            for (to, from) in sets.chunks_mut(words).zip(self.sets.chunks(self.words)) {
-                to[..from.len()].copy_from_slice(from);
-            }
+        let mut changed = false;
+        for word in 0..self.words() {
+            let (left, right) = (self.tables(left, word), self.tables(right, word));
+            changed |= self.sets.set_word(split, word, [left | right, left & right]);
         }
-        self.sets = sets;
-        self.words = words;
+        changed
     }
 
     /// The classes of part of a table at a node, and these parts, in order of class.
@@ -209,15 +199,11 @@ impl ClassCounts {
 
     /// As [`join`](Statistics::join), with parts of tables.
     fn join_weighted(&mut self, split: NodeId, children: [NodeId; 2]) -> bool {
-        let (start, words) = (split.rank() * 2 * self.words, self.words);
-        let before = (self.sets[start..start + words].to_vec(), self.table_parts(split));
-        for word in 0..words {
-            let [left, right] = children.map(|child| self.tables(child, word));
-            self.sets[start + word] = left | right;
-            self.sets[start + words + word] = left & right;
-        }
+        let tables = |counts: &Self| (counts.whole(split).into_owned(), counts.table_parts(split));
+        let before = tables(self);
+        self.join_whole(split, children);
         self.join_parts(split, children);
-        before != (self.sets[start..start + words].to_vec(), self.table_parts(split))
+        before != tables(self)
     }
 
     /// Adds to a split what its children have in parts.
@@ -226,21 +212,17 @@ impl ClassCounts {
         let mut classes: Vec<Class> = left.iter().chain(&right).map(|&(class, _)| class).collect();
         classes.sort_unstable();
         classes.dedup();
-        let mut parts = Vec::new();
+        let (mut parts, mut whole) = (Vec::new(), [Vec::new(), Vec::new()]);
         for class in classes {
             let seat = Seat::of(children.map(|child| self.table(child, class)).into_iter().sum());
-            let (word, of_class) = (class as usize / WORD, bit(class, class as usize / WORD));
-            let sets = &mut self.sets[split.rank() * 2 * self.words..];
-            if seat.table == Weight::ONE {
-                sets[word] |= of_class;
-            }
-            if seat.more == Weight::ONE {
-                sets[self.words + word] |= of_class;
+            for (whole, seats) in whole.iter_mut().zip([seat.table, seat.more]) {
+                whole.extend((seats == Weight::ONE).then_some(class));
             }
             parts.extend(
                 seat.part().map(|part| SeatFraction { class, fraction: (part.table + part.more).fraction() }),
             );
         }
+        self.sets.insert(split, whole);
         if self.parts.len() <= split.rank() && !parts.is_empty() {
             self.parts.resize_with(split.rank() + 1, Box::default);
         }
@@ -256,7 +238,7 @@ impl Statistics for ClassCounts {
     /// Algorithm 5.3, line 1.
     fn set_leaf(&mut self, leaf: NodeId, rows: &[RowId], targets: RowTargets<'_, Class>) {
         self.leaves.set(leaf, rows, targets);
-        self.widen(self.held(leaf).last());
+        self.sets.widen(self.held(leaf).last());
     }
 
     /// Algorithm 5.7, line 1; the parent is updated if a class is new to the leaf (lines 4 and 5).
@@ -268,7 +250,7 @@ impl Statistics for ClassCounts {
         targets: RowTargets<'_, Class>,
     ) -> Option<bool> {
         let changed = self.leaves.add(leaf, n - added.len(), added, targets);
-        self.widen(self.held(leaf).last());
+        self.sets.widen(self.held(leaf).last());
         Some(changed)
     }
 
@@ -287,21 +269,11 @@ impl Statistics for ClassCounts {
     /// is asked after customers are counted, where line 4 of Algorithm 5.7 asks before, and so misses the customer whom a
     /// child's new table sends.
     fn join(&mut self, split: NodeId, (left, _): (NodeId, usize), (right, _): (NodeId, usize)) -> bool {
-        let start = split.rank() * 2 * self.words;
-        if self.sets.len() < start + 2 * self.words {
-            self.sets.resize(start + 2 * self.words, 0);
-        }
+        self.sets.make_room(split);
         if self.has_parts() {
             return self.join_weighted(split, [left, right]);
         }
-        let mut changed = false;
-        for word in 0..self.words {
-            let (left, right) = (self.tables(left, word), self.tables(right, word));
-            changed |= self.sets[start + word] != left | right;
-            self.sets[start + word] = left | right;
-            self.sets[start + self.words + word] = left & right;
-        }
-        changed
+        self.join_whole(split, [left, right])
     }
 
     fn is_uniform(&self, node: NodeId) -> bool {
@@ -311,11 +283,13 @@ impl Statistics for ClassCounts {
     fn clear(&mut self, node: NodeId) {
         if node.is_leaf() {
             self.leaves.clear(node);
+        } else {
+            self.sets.clear(node);
         }
     }
 
     fn fetch_all(&self) {
-        fetch(&self.sets);
+        self.sets.fetch_all();
         self.leaves.fetch_all();
     }
 
@@ -327,7 +301,7 @@ impl Statistics for ClassCounts {
 
     fn bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|parts| size_of_val::<[_]>(parts)).sum();
-        self.sets.capacity() * size_of::<u64>()
+        self.sets.bytes()
             + self.leaves.bytes()
             + self.parts.capacity() * size_of::<Box<[SeatFraction]>>()
             + parts
@@ -363,22 +337,6 @@ impl CellStatistics for ClassCounts {
 
     fn set_stub(&mut self, stub: NodeId, tables: Self::Root) {
         self.leaves.set_tables(stub, tables);
-        self.widen(self.held(stub).last());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Error;
-
-    #[test]
-    fn classes_without_room_are_refused() {
-        assert!(check_memory(100, 1_000, 1_000).is_ok());
-        let refused = |n_trees, n_rows, n_classes| {
-            matches!(check_memory(n_trees, n_rows, n_classes), Err(Error::Memory { .. }))
-        };
-        assert!(refused(100_000, 1 << 32, 1 << 20));
-        assert!(refused(usize::MAX, usize::MAX, usize::MAX));
+        self.sets.widen(self.held(stub).last());
     }
 }

@@ -59,7 +59,7 @@ fn trees_go_to_the_limit() {
         let domain = domain();
         let batch = Batch { rows: Rows::from_f64(&x, 3).unwrap(), ids: None, weights: None };
         let forest = MondrianRegressor::fit(trees, settings, domain, batch, &y, &run).unwrap();
-        let trees = forest.trees(false, &run).unwrap();
+        let trees = forest.trees(&run).unwrap();
         let (limit, covariance) = (limit_rows(&x), LogisticCovariance::new(1.7, 0.6, lifetime));
         let mut square = 0.0;
         for i in 1..N {

@@ -101,7 +101,7 @@ fn mean_is_that_of_the_gaussian_process() {
 
 /// The rows' covariances, read off the exported trees.
 pub(in crate::mondrian::regression) fn covariance(forest: &MondrianRegressor, x: &[f64]) -> Vec<Vec<f64>> {
-    let trees = forest.trees(false, &Run::default()).unwrap();
+    let trees = forest.trees(&Run::default()).unwrap();
     let mut covariance = vec![vec![0.0; N]; N];
     for tree in &trees {
         for (i, row) in covariance.iter_mut().enumerate() {

@@ -383,13 +383,12 @@ pub(super) struct NodePosteriors<'a> {
 }
 
 impl NodeValues<NodeMoments> for NodePosteriors<'_> {
-    fn of<S: Scalar>(
-        &self,
-        tree_index: usize,
-        tree: &Tree<S, NodeMoments>,
-        order: &[NodeId],
-    ) -> (usize, Vec<f64>) {
-        let values = if self.posterior.settings.posterior == Posterior::Fast {
+    fn n_values(&self) -> usize {
+        2
+    }
+
+    fn of<S: Scalar>(&self, tree_index: usize, tree: &Tree<S, NodeMoments>, order: &[NodeId]) -> Vec<f64> {
+        if self.posterior.settings.posterior == Posterior::Fast {
             let of = |&node: &NodeId| {
                 let moments = tree.statistics.moments(node);
                 [moments.mean, moments.squares / tree.statistics.weight(node, tree.arena.n_rows(node))]
@@ -401,7 +400,6 @@ impl NodeValues<NodeMoments> for NodePosteriors<'_> {
                 .into_iter()
                 .flat_map(|(mean, variance)| [mean, variance])
                 .collect()
-        };
-        (2, values)
+        }
     }
 }
