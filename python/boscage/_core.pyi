@@ -47,6 +47,8 @@ _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Contributions = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Progress = Callable[[int, int], None]
+# Power, noise, and the shares of the classes.
+_Link = tuple[float, float, list[float]]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 _Categories = list[tuple[int, list[_Label], list[float], float]]
@@ -419,7 +421,7 @@ class ClassifierCells(_Cells):
         self,
         X: _Rows,
         votes: list[NDArray[np.uint64]],
-        link: tuple[float, float] | None = None,
+        link: _Link | None = None,
         *,
         n_threads: int = 1,
     ) -> NDArray[np.float64]: ...
@@ -432,13 +434,13 @@ class ClassifierCells(_Cells):
         copies: NDArray[np.uint8],
         discounts: list[float],
         votes: list[NDArray[np.uint64]],
-    ) -> list[tuple[float, float]]: ...
+    ) -> list[_Link]: ...
     def proba_of_left_out_votes(
         self,
         rows: NDArray[np.uint32],
         discounts: list[float],
         votes: list[NDArray[np.uint64]],
-        links: list[tuple[float, float]],
+        links: list[_Link],
     ) -> NDArray[np.float64]: ...
     def set_discount(self, discount: float) -> None: ...
     def targets(self) -> NDArray[np.uint32]: ...
@@ -604,13 +606,13 @@ class MondrianClassifier(_MondrianForest):
     def takes_limit(self, n_rows: int) -> bool: ...
     @property
     def has_limit(self) -> bool: ...
-    def calibration_link(self, *, n_threads: int = 1) -> tuple[float, float, float]: ...
+    def calibration_link(
+        self, *, n_threads: int = 1
+    ) -> tuple[float, float, float, list[float]]: ...
     def add_votes(
         self, X: _Rows, before: NDArray[np.float64] | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]: ...
-    def proba_of_votes(
-        self, votes: NDArray[np.float64], link: tuple[float, float]
-    ) -> NDArray[np.float64]: ...
+    def proba_of_votes(self, votes: NDArray[np.float64], link: _Link) -> NDArray[np.float64]: ...
     def calibrating_ids(self) -> NDArray[np.uint64]: ...
     def add_left_out_votes(
         self,
@@ -620,14 +622,12 @@ class MondrianClassifier(_MondrianForest):
         *,
         n_threads: int = 1,
     ) -> NDArray[np.float64]: ...
-    def links_of_votes(
-        self, discounts: list[float], votes: NDArray[np.float64]
-    ) -> list[tuple[float, float]]: ...
+    def links_of_votes(self, discounts: list[float], votes: NDArray[np.float64]) -> list[_Link]: ...
     def proba_of_left_out_votes(
         self,
         ids: NDArray[np.uint64],
         votes: NDArray[np.float64],
-        links: list[tuple[float, float]],
+        links: list[_Link],
     ) -> NDArray[np.float64]: ...
     def trees(self) -> list[dict[str, NDArray[Any]]]: ...
     @property

@@ -83,6 +83,62 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
     np.testing.assert_array_equal(plain.loo_predict_proba(), left_out)
 
 
+def drawn_to(proba: Array, power: float, noise: float, shares: Array) -> Array:
+    """Probabilities, calibrated by a power below 1; the last class has no rows.
+
+    It has its part of the base measure alone, which shows the weight of that.
+    """
+    n_classes = proba.shape[-1]
+    of_shares = (1.0 - power) * (1.0 - n_classes * proba[:, -1:])
+    raised = proba**power * shares**of_shares
+    raised = raised / raised.sum(axis=-1, keepdims=True)
+    return np.asarray((1.0 - noise) * raised + noise / n_classes)
+
+
+@pytest.mark.parametrize("predictive", ["averaged", "realised"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_where_features_tell_little_probabilities_are_drawn_to_the_shares(
+    predictive: Any, weighted: bool
+) -> None:
+    """Not to even ones; and far away from all rows the prior stays."""
+    rng = np.random.default_rng(20)
+    n = N_CHOSEN
+    x = rng.uniform(size=(n, 3))
+    told, even = (3.0 * x[:, 0]).astype(int), rng.choice(3, size=n, p=[0.8, 0.15, 0.05])
+    y = np.where(rng.uniform(size=n) < 0.3, told, even)
+    weights = rng.gamma(0.7, size=n) + 0.01 if weighted else np.ones(n)
+    options: Any = {"classes": [0, 1, 2, 3], "sample_weight": weights if weighted else None}
+    model = make(predictive=predictive).partial_fit(x, y, **options)
+    plain = make(predictive=predictive, calibration=None).partial_fit(x, y, **options)
+    relative = weights / weights.mean()
+    sizes = np.bincount(y, weights=relative, minlength=4) + 0.5
+    # Each row's own class without the row.
+    without = np.tile(sizes, (n, 1))
+    without[np.arange(n), y] = np.maximum(without[np.arange(n), y] - relative, 0.5)
+    left_out = plain.loo_predict_proba()
+
+    def loss(power: float, noise: float) -> float:
+        own = drawn_to(left_out, power, noise, without)[np.arange(n), y]
+        prior = power - 1.0 - np.log(power) - 0.1 * np.log(noise)
+        return float(prior - (relative * np.log(own)).sum())
+
+    power, noise = model.calibration_power_, model.calibration_noise_
+    assert 0.1 < power < 0.7
+    least = loss(power, noise)
+    for factor in (0.5, 0.9, 0.99, 1.01, 1.1, 1.9):
+        assert loss(power * factor, noise) > least
+        assert loss(power, min(noise * factor, 0.99)) > least
+    at = np.concatenate([x[:20], rng.uniform(size=(20, 3)), 3.0 * x[:20] - 1.0])
+    shares = sizes / sizes.sum()
+    for found, raw in (
+        (model.predict_proba(at), plain.predict_proba(at)),
+        (model.loo_predict_proba(), left_out),
+    ):
+        np.testing.assert_allclose(found, drawn_to(raw, power, noise, shares), rtol=1e-9)
+    far = model.predict_proba(np.full((1, 3), 1e4))
+    np.testing.assert_allclose(far, 0.25, atol=0.01)
+
+
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
 @pytest.mark.parametrize(
     "settings",

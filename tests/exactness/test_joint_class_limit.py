@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from boscage import MondrianForestClassifier
-from joint_classes import averaging, fit_in_any_history
+from joint_classes import averaging, fit_in_any_history, with_power_alone
 from reference.arrays import Array
 from reference.class_process import LimitProcess
 
@@ -60,7 +60,7 @@ def test_the_function_is_that_of_the_process_of_the_best_noise(
 ) -> None:
     x, y = data(wrong)
     weights = np.random.default_rng(1).integers(1, 9, size=N) / 4.0 if is_weighted else np.ones(N)
-    model = make(lifetime=lifetime).fit(x, y, weights)
+    model = with_power_alone(make(lifetime=lifetime).fit(x, y, weights))
     process = LimitProcess(x, y, RATES, weights=weights, end=lifetime)
     noise = process.best_noise()
     at = places(x)
@@ -83,7 +83,7 @@ def test_left_out_rows_meet_the_process_of_the_others(is_weighted: bool) -> None
     x, y = data(0.3)
     y[0] = 7  # the only row of its class
     weights = np.random.default_rng(1).integers(1, 9, size=N) / 4.0 if is_weighted else np.ones(N)
-    model = make().partial_fit(x, y, classes=[0, 1, 2, 7], sample_weight=weights)
+    model = with_power_alone(make().partial_fit(x, y, classes=[0, 1, 2, 7], sample_weight=weights))
     process = LimitProcess(x, y, RATES, weights=weights)
     noise = process.best_noise()
     average = model.loo_predict_proba(calibrated=False)
@@ -98,8 +98,8 @@ def test_left_out_rows_meet_the_process_of_the_others(is_weighted: bool) -> None
 def test_copies_do_not_choose_the_noise_unless_they_disagree() -> None:
     """Else rows would be predicted by their copies, and the least noise were best."""
     x, y = data(0.3)
-    once = make().fit(x, y)
-    twice = make().fit(np.concatenate([x, x[:30]]), np.concatenate([y, y[:30]]))
+    once = with_power_alone(make().fit(x, y))
+    twice = with_power_alone(make().fit(np.concatenate([x, x[:30]]), np.concatenate([y, y[:30]])))
     at = places(x)
     average = averaging(twice).predict_proba(at)
     seen = average.min(axis=1) > 1e-12

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier
-from joint_classes import averaging, fit_in_any_history
+from joint_classes import averaging, fit_in_any_history, with_power_alone
 from reference import class_process
 from reference.arrays import Array, Tree, as_dict
 
@@ -90,7 +90,7 @@ def test_the_function_is_that_of_the_gaussian_process(
     rng = np.random.default_rng(21)
     x, y = data(90, n_classes=n_classes, seed=1)
     x[86:] = x[:4]  # copies, some with another label
-    model = make(n_estimators=8, **settings).fit(x, y)
+    model = with_power_alone(make(n_estimators=8, **settings).fit(x, y))
     assert model.joint_weight_ > 0.5
     at = np.concatenate(
         [x[:10] + 0.02 * rng.normal(size=(10, 16)), rng.uniform(-0.4, 1.4, size=(25, 16))]
@@ -110,7 +110,7 @@ def test_a_row_of_whole_weight_is_as_many_rows_of_the_process(
     x, y = data(60, n_classes=n_classes, seed=1)
     x[56:] = x[:4]
     weights = rng.integers(1, 5, size=60)
-    model = make(n_estimators=8, **settings).fit(x, y, weights)
+    model = with_power_alone(make(n_estimators=8, **settings).fit(x, y, weights))
     assert model.joint_weight_ > 0.2
     at = np.concatenate([x[:10] + 0.02 * rng.normal(size=(10, 16)), rng.uniform(size=(25, 16))])
     found = function_of(model, model.predict_proba(at), averaging(model).predict_proba(at))
@@ -137,7 +137,7 @@ def test_left_out_rows_meet_the_process_of_the_forest_that_forgot_them(
     n = 80
     x, y = data(n, n_classes=n_classes, seed=1)
     y[:3] = (y[:3] + 1) % n_classes  # wrong labels, which split leaves of one class
-    model = make(n_estimators=5, **settings).fit(x, y)
+    model = with_power_alone(make(n_estimators=5, **settings).fit(x, y))
     assert model.joint_weight_ > 0.1
     found = function_of(model, model.loo_predict_proba(), model.loo_predict_proba(calibrated=False))
     for row in [0, 1, 2, 40, 55, 70]:
@@ -153,7 +153,7 @@ def test_left_out_predictions_are_those_of_refits(predictive: Any) -> None:
     """Also where rows follow the trees' own cuts; power and weight are those with the row."""
     x, y = data(80, seed=1)
     y[:3] = (y[:3] + 1) % 3
-    model = make(predictive=predictive).fit(x, y)
+    model = with_power_alone(make(predictive=predictive).fit(x, y))
     assert model.joint_weight_ > 0.1
     left_out = model.loo_predict_proba(calibrated=False)
     # The function is not seen where trees are all but sure that a class is impossible.
@@ -178,7 +178,7 @@ def test_power_noise_and_weight_are_the_best_ones_for_rows_left_out() -> None:
     n = 240
     x, y = data(n, n_classes=8)
     y[:3] = (y[:3] + 1) % 8
-    model = make().fit(x, y)
+    model = with_power_alone(make().fit(x, y))
     average = model.loo_predict_proba(calibrated=False)
     values = function_of(model, model.loo_predict_proba(), average)
 
@@ -212,7 +212,7 @@ def test_rows_left_out_in_groups_calibrate_as_well_as_one_by_one() -> None:
     n = 1000
     x, y = data(n, n_classes=6)
     y[:50] = (y[:50] + 1) % 6
-    model = make(n_estimators=6).fit(x, y)
+    model = with_power_alone(make(n_estimators=6).fit(x, y))
     ids = np.arange(0, n, 4)
     average = model.loo_predict_proba(ids, calibrated=False)
     values = function_of(model, model.loo_predict_proba(ids), average)

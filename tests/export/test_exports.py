@@ -174,18 +174,26 @@ def test_leaves_of_regression_forests(predictive: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("posterior", ["kneser-ney", "joint"])
-def test_leaves_of_calibrated_forests(posterior: str, dtype: str) -> None:
+@pytest.mark.parametrize("labels", ["told", "rare"])
+def test_leaves_of_calibrated_forests(posterior: str, labels: str, dtype: str) -> None:
+    """Also where features tell nothing, and the shares of the classes count."""
     kernel = "trees" if posterior == "joint" else "auto"
     forest = MondrianForestClassifier(**FOREST, posterior=posterior, joint_kernel=kernel)
-    forest.fit(X, THREE)
+    rng = np.random.default_rng(3)
+    forest.fit(X, THREE if labels == "told" else rng.choice(3, size=len(X), p=[0.7, 0.2, 0.1]))
     rows = rows_for(forest, dtype)
     sums = of_leaves(forest, rows)
-    power, noise, weight = forest._model.calibration_link()
+    power, noise, weight, shares = forest._model.calibration_link()
     with np.errstate(divide="ignore"):
         logs = power * np.log(sums[:, :3])
-    if posterior == "joint":
-        assert weight > 0.0
-        logs += weight * sums[:, 3:]
+    assert (posterior == "joint") == (weight > 0.0)
+    if weight > 0.0:
+        logs += weight * sums[:, 3:6]
+    assert (power < 1.0) == (len(shares) > 0)
+    if labels == "rare":
+        assert power < 1.0
+    if shares:
+        logs += (1.0 - power) * (1.0 - sums[:, -1:]) * np.log(shares)
     expected = (1.0 - noise) * softmax(logs, axis=1) + noise / 3.0
     found = by_onnx(forest, rows, approximate=True)
     assert np.allclose(found["probabilities"], expected, rtol=0.0, atol=1e-6)

@@ -19,6 +19,15 @@ def averaging(model: MondrianForestClassifier) -> MondrianForestClassifier:
     return other
 
 
+def with_power_alone(model: MondrianForestClassifier) -> MondrianForestClassifier:
+    """Return a fitted forest with the calibration of older files, which draws to no shares.
+
+    Without shares, its probabilities show the joint function.
+    """
+    model._model.set_posterior(model.posterior, "loo-power", model.joint_kernel)
+    return model
+
+
 def fit_in_any_history(
     make: Callable[..., MondrianForestClassifier],
     x: Array,

@@ -303,7 +303,7 @@ class ClassifierShare(Share):
         votes: FloatArray = model.add_votes(rows, before, n_threads=n_threads)
         return votes
 
-    def _of_sums(self, sums: FloatArray, common: tuple[float, float]) -> FloatArray:
+    def _of_sums(self, sums: FloatArray, common: Any) -> FloatArray:
         proba: FloatArray = self._forest._model.proba_of_votes(sums, common)
         return proba
 
@@ -336,11 +336,11 @@ class ClassifierShare(Share):
         )
         return votes
 
-    def link(self, votes: FloatArray) -> tuple[float, float]:
+    def link(self, votes: FloatArray) -> tuple[float, float, list[float]]:
         """What calibrates, given all votes for the rows that do."""
         model = self._forest._model
-        power, noise = model.links_of_votes([model.discount], aligned(votes))[0]
-        return power, noise
+        power, noise, class_shares = model.links_of_votes([model.discount], aligned(votes))[0]
+        return power, noise, class_shares
 
     def choose_discount(self, calibrating: FloatArray, judging: FloatArray) -> float:
         """The best discount, given all votes for the rows that calibrate and that judge."""

@@ -1,11 +1,13 @@
 """Contributions to probabilities that are a function of what trees add up.
 
 A forest's probabilities are ``softmax(power * log p + weight * f)``, mixed with noise, where ``p``
-is the mean of the trees' probabilities and ``f`` the function that they explain together. With the
+is the mean of the trees' probabilities and ``f`` the function that they explain together. A power
+below 1 also adds ``(1 - power) * (1 - h)`` times the logarithms of the shares of the classes, where
+``h`` is the weight of the base measure in ``p``. With the
 logarithmic mean ``L(a, b) = (a - b) / (log a - log b)``, a difference of logarithms is a difference
 over ``L``, and a difference of numbers that of their logarithms times ``L``. So what features add
-to ``p`` and ``f`` becomes what they add to logarithms, these are added up, and then become what
-they add to probabilities (the logarithmic mean Divisia index, Ang 2004). No step leaves a
+to ``p``, ``f`` and ``h`` becomes what they add to logarithms, these are added up, and then become
+what they add to probabilities (the logarithmic mean Divisia index, Ang 2004). No step leaves a
 remainder.
 """
 
@@ -32,30 +34,40 @@ def log_mean(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def through_link(
-    base: FloatArray, values: FloatArray, link: tuple[float, float, float], predicted: FloatArray
+    base: FloatArray,
+    values: FloatArray,
+    link: tuple[float, float, float, list[float]],
+    predicted: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Base and contributions of probabilities.
 
-    `base` and `values` are those of the mean probabilities, and then of the function, if there is
-    one, along the last axis; `link` are power, noise and weight; `predicted` are the
-    probabilities.
+    `base` and `values` are those of the mean probabilities, then of the function, if there is
+    one, and then of the weight of the base measure, if there are shares of classes, along the last
+    axis; `link` are power, noise, weight, and these shares; `predicted` are the probabilities.
     """
-    power, noise, weight = link
+    power, noise, weight, class_shares = link
     n_classes = predicted.shape[1]
+    to_shares = np.zeros((len(base), 1))
+    to_shares_by_feature = np.zeros((*values.shape[:2], 1))
+    if class_shares:
+        drawn = (1.0 - power) * np.log(class_shares)
+        to_shares = (1.0 - base[:, -1:]) * drawn
+        to_shares_by_feature = -values[:, :, -1:] * drawn
+        base, values = base[:, :-1], values[:, :, :-1]
     start, of_mean = np.maximum(base[:, :n_classes], _MIN_PROBABILITY), values[:, :, :n_classes]
     of_function = values[:, :, n_classes:]
     function = base[:, n_classes:]
-    logs = power * np.log(start)
+    logs = power * np.log(start) + to_shares
     if power < 1.0:
         # Small mean probabilities are lost in the sums, but follow from what is predicted.
         sharpened = np.maximum((predicted - noise / n_classes) / (1.0 - noise), _ROUNDING)
-        ends = np.log(sharpened)
+        ends = np.log(sharpened) - to_shares - to_shares_by_feature.sum(axis=1)
         if function.size:
             ends -= weight * (function + of_function.sum(axis=1))
         end = np.maximum(softmax(ends / power, axis=1), _MIN_PROBABILITY)
     else:
         end = np.maximum(start + of_mean.sum(axis=1), _ROUNDING)
-    of_logs = power * of_mean / log_mean(end, start)[:, np.newaxis]
+    of_logs = power * of_mean / log_mean(end, start)[:, np.newaxis] + to_shares_by_feature
     if function.size:
         of_logs += weight * of_function
         logs += weight * function

@@ -39,14 +39,16 @@ class AddedTree:
 
 @dataclass(frozen=True)
 class Calibration:
-    """``softmax(power * log p + weight * f)`` mixed with noise.
+    """``softmax(power * log p + (1 - power) * (1 - h) * log shares + weight * f)`` with noise.
 
-    The outputs are ``p`` for each class, and then ``f`` if its weight is positive.
+    The outputs are ``p`` for each class, then ``f`` if its weight is positive, and then ``h`` if
+    there are shares of classes.
     """
 
     power: float
     noise: float
     weight: float
+    class_shares: list[float]
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def _of_forest(model: MondrianForestRegressor | MondrianForestClassifier) -> Ens
         # Not centred: a sum of numbers that are not negative keeps its relative precision.
         sums = trees, np.zeros(trees[0].values.shape[1])
         found = Calibration(*compiled.calibration_link(n_threads=n_threads))
-        link = None if found == Calibration(1.0, 0.0, 0.0) else found
+        link = None if found == Calibration(1.0, 0.0, 0.0, []) else found
         return _ensemble(model, sums, classes=model.classes_, link=link, missing=missing)
     constant, parts = compiled.trend_parts(n_threads=n_threads) or (0.0, [])
     trend = [TrendPart(*part) for part in parts]

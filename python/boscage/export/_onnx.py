@@ -202,16 +202,23 @@ def _add_classes(
 
 
 def _calibrated(graph: _Graph, link: Calibration, sums: str, n_classes: int) -> str:
-    means, function = sums, None
+    parts = {"means": n_classes}
     if link.weight > 0.0:
-        sizes = graph.constant([n_classes, n_classes], np.int64)
-        means, function = f"{sums}_means", f"{sums}_function"
-        node = helper.make_node("Split", [sums, sizes], [means, function], axis=1)
-        graph.nodes.append(node)
-    logs = graph.add("Mul", graph.add("Log", means), graph.constant(link.power))
-    if function is not None:
-        added = graph.add("Mul", function, graph.constant(link.weight))
+        parts["function"] = n_classes
+    if link.class_shares:
+        parts["base"] = 1
+    names = {name: f"{sums}_{name}" for name in parts} if len(parts) > 1 else {"means": sums}
+    if len(parts) > 1:
+        sizes = graph.constant(list(parts.values()), np.int64)
+        graph.nodes.append(helper.make_node("Split", [sums, sizes], [*names.values()], axis=1))
+    logs = graph.add("Mul", graph.add("Log", names["means"]), graph.constant(link.power))
+    if "function" in names:
+        added = graph.add("Mul", names["function"], graph.constant(link.weight))
         logs = graph.add("Add", logs, added)
+    if "base" in names:
+        drawn = graph.constant((1.0 - link.power) * np.log(link.class_shares))
+        others = graph.add("Sub", graph.constant(1.0), names["base"])
+        logs = graph.add("Add", logs, graph.add("Mul", others, drawn))
     proba = graph.add("Softmax", logs, axis=1)
     kept = graph.add("Mul", proba, graph.constant(1.0 - link.noise))
     return graph.add("Add", kept, graph.constant(link.noise / n_classes))

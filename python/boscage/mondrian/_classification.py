@@ -57,7 +57,7 @@ class ClassificationForest(MondrianForest):
         return {
             "discount": model.discount,
             "posterior": model.posterior,
-            "calibration": model.calibration,
+            "calibration": None if model.calibration is None else "loo",
             # Only the joint posterior has one, and others take the default.
             "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
         }
@@ -129,7 +129,10 @@ class ClassificationForest(MondrianForest):
         super()._apply_changes(model)
         if not isinstance(self.discount, str) and model.discount != self.discount:
             model.set_discount(self.discount)
-        own = self.posterior, self.calibration, self.joint_kernel
+        # Forests in older files keep the calibration that they had.
+        keeps = None not in (self.calibration, model.calibration)
+        calibration = model.calibration if keeps else self.calibration
+        own = self.posterior, calibration, self.joint_kernel
         if (model.posterior, model.calibration, model.joint_kernel) != own:
             model.set_posterior(*own)
 

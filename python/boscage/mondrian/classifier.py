@@ -51,7 +51,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         as a random forest's fit. It needs ``calibration="loo"``, which fits ``a`` and ``b``.
     calibration : "loo" or None, default="loo"
         "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
-        with a share of noise, which gives all classes the same probability. Power and noise are
+        with a share of noise, which gives all classes the same probability. A power below 1, as
+        where features tell little, draws to the shares of the classes. Power and noise are
         those that predict up to 300 training rows best by leave-one-out; they are fitted again at
         the first read after rows came or left. None predicts with the average itself, as in the
         thesis (equation 5.6).
@@ -340,7 +341,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         n_threads = self._n_threads()
         link = model.calibration_link(n_threads=n_threads)
         base, values = found.base_values, found.values
-        if values.shape[2] > len(names) or link != (1.0, 0.0, 0.0):
+        if values.shape[2] > len(names) or link[:3] != (1.0, 0.0, 0.0):
             proba = model.predict_proba(found.data, n_threads=n_threads)
             base, values = through_link(base, values, link, proba)
         predicted = self._model.predict_proba(found.data, n_threads=n_threads)
@@ -432,5 +433,5 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
 
     def _link(self) -> tuple[float, float, float]:
         """The power, the noise and the joint function's weight."""
-        power, noise, weight = self._flushed().calibration_link(n_threads=self._n_threads())
+        power, noise, weight, _ = self._flushed().calibration_link(n_threads=self._n_threads())
         return float(power), float(noise), float(weight)

@@ -30,10 +30,16 @@ pub(crate) fn predictive_name(value: Predictive) -> &'static str {
     PREDICTIVE[value as usize].0
 }
 
+/// The second is that of forests in older files.
+const CALIBRATION: [(&str, Calibration); 2] =
+    [("loo", Calibration::LeaveOneOut), ("loo-power", Calibration::PowerAlone)];
+
 pub(crate) fn calibration(value: Option<&str>) -> PyResult<Calibration> {
-    value.map_or(Ok(Calibration::None), |value| {
-        option("calibration, unless None,", value, &[("loo", Calibration::LeaveOneOut)])
-    })
+    value.map_or(Ok(Calibration::None), |value| option("calibration, unless None,", value, &CALIBRATION))
+}
+
+pub(crate) fn calibration_name(value: Calibration) -> Option<&'static str> {
+    CALIBRATION.iter().find(|(_, own)| *own == value).map(|(name, _)| *name)
 }
 
 const CLASS_POSTERIOR: [(&str, ClassPosterior); 2] =

@@ -14,8 +14,8 @@ from boscage.dask._cells.shares import CellShare, Growth
 from boscage.dask._shares import aligned
 from boscage.mondrian._discount import best_discount
 
-Links: TypeAlias = list[tuple[float, float]]
-"""Power and noise of the calibration by discount."""
+Links: TypeAlias = list[tuple[float, float, list[float]]]
+"""Power and noise of the calibration, and shares of classes, by discount."""
 Discounts: TypeAlias = list[float] | None
 """Some discounts; None means that of the forest."""
 
@@ -63,7 +63,7 @@ class ClassifierCellShare(CellShare):
         """What calibrates, given the votes of all owners for the rows that do."""
         left_out, discounts = self._growth.left_out, self._or_own(discounts)
         if left_out is None:
-            return [(1.0, 0.0)] * len(discounts)
+            return [(1.0, 0.0, [])] * len(discounts)
         places = self._places(left_out.arrivals)
         return self.core.links_of_votes(places, left_out.copies, discounts, of_owners)
 

@@ -12,6 +12,7 @@ use crate::arrays::{self, Matrix, matrix, optional, slice, vector};
 use crate::errors::to_python;
 use crate::gate;
 use crate::mondrian::cell_plan::CellPlan;
+use crate::mondrian::classifier::{Link, link, link_numbers};
 use crate::mondrian::regressor::MondrianRegressor;
 use crate::settings::calibration;
 
@@ -165,19 +166,20 @@ impl ClassifierCells {
         Ok(Self { share })
     }
 
-    /// The probabilities of the classes, given the votes of all owners, and power and noise of the calibration if there is one.
+    /// The probabilities of the classes, given the votes of all owners, and what calibrates them, if anything does.
     #[pyo3(signature = (X, votes, link=None, *, n_threads=1))]
     fn proba_of_votes<'py>(
         &self,
         py: Python<'py>,
         X: Matrix<'_>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
-        link: Option<(f64, f64)>,
+        link: Option<Link>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (rows, words) = (X.rows_with_missing()?, words("votes", &votes)?);
         let link = link.map_or(CalibrationLink::NONE, self::link);
-        let proba = gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, link, run))?;
+        let proba =
+            gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, &link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
     }
 
@@ -195,7 +197,7 @@ impl ClassifierCells {
         Ok(vector(py, gate::run(py, n_threads, None, work)?))
     }
 
-    /// Power and noise of the calibration by discount, given the rows that calibrate, whether each has copies (0: none, 1: of its
+    /// What calibrates by discount, given the rows that calibrate, whether each has copies (0: none, 1: of its
     /// own class, 2: also of others), and all votes for them.
     fn links_of_votes(
         &self,
@@ -204,7 +206,7 @@ impl ClassifierCells {
         copies: PyReadonlyArray1<'_, u8>,
         discounts: Vec<f64>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
-    ) -> PyResult<Vec<(f64, f64)>> {
+    ) -> PyResult<Vec<Link>> {
         let (rows, copies) = (slice("rows", &rows)?, slice("copies", &copies)?);
         if rows.len() != copies.len() {
             return Err(PyValueError::new_err("copies must hold one number for each row"));
@@ -217,7 +219,7 @@ impl ClassifierCells {
         let chosen: Vec<_> = rows.iter().zip(copies).map(kind).collect::<PyResult<_>>()?;
         let words = words("votes", &votes)?;
         let links = gate::brief(py, || self.share.links_of_votes(&chosen, &discounts, &words))?;
-        Ok(links.into_iter().map(|link| (link.power, link.noise)).collect())
+        Ok(links.into_iter().map(link_numbers).collect())
     }
 
     /// The probabilities of the classes of left-out rows by discount, given all votes for them and power and noise of each
@@ -228,7 +230,7 @@ impl ClassifierCells {
         rows: PyReadonlyArray1<'_, u32>,
         discounts: Vec<f64>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
-        links: Vec<(f64, f64)>,
+        links: Vec<Link>,
     ) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let (rows, words) = (slice("rows", &rows)?, words("votes", &votes)?);
         let shape = [links.len(), rows.len(), self.share.classes().len()];
@@ -352,10 +354,6 @@ impl RegressorCells {
     fn targets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         vector(py, self.share.targets())
     }
-}
-
-fn link((power, noise): (f64, f64)) -> CalibrationLink {
-    CalibrationLink { power, noise, weight: 0.0 }
 }
 
 fn words<'a>(name: &str, lists: &'a [PyReadonlyArray1<'_, u64>]) -> PyResult<Vec<&'a [u64]>> {

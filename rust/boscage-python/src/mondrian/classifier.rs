@@ -1,6 +1,6 @@
 //! The Mondrian forest classifier as a Python class.
 
-use boscage::{Batch, Calibration, CalibrationLink, ClassificationSettings, Label, MondrianSettings, Run};
+use boscage::{Batch, CalibrationLink, ClassificationSettings, Label, MondrianSettings, Run};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -49,8 +49,15 @@ impl MondrianClassifier {
     }
 }
 
-fn link((power, noise): (f64, f64)) -> CalibrationLink {
-    CalibrationLink { power, noise, weight: 0.0 }
+/// Power and share of noise of a calibration without a joint function, and the shares of the classes.
+pub(super) type Link = (f64, f64, Vec<f64>);
+
+pub(super) fn link((power, noise, class_shares): Link) -> CalibrationLink {
+    CalibrationLink { power, noise, weight: 0.0, class_shares }
+}
+
+pub(super) fn link_numbers(link: CalibrationLink) -> Link {
+    (link.power, link.noise, link.class_shares)
 }
 
 file_methods!(MondrianClassifier);
@@ -231,13 +238,14 @@ impl MondrianClassifier {
         Ok(())
     }
 
-    /// Power, share of noise and weight of the joint function in the calibration: 1, 0 and 0 without it.
+    /// Power, share of noise and weight of the joint function in the calibration: 1, 0 and 0 without it. With them the shares of
+    /// the classes, if it draws to them.
     #[pyo3(signature = (*, n_threads=1))]
-    fn calibration_link(&self, py: Python<'_>, n_threads: usize) -> PyResult<(f64, f64, f64)> {
+    fn calibration_link(&self, py: Python<'_>, n_threads: usize) -> PyResult<(f64, f64, f64, Vec<f64>)> {
         let model = self.model()?;
         let link =
             gate::run_sized(py, Self::size(model, 0), n_threads, None, |run| model.calibration_link(run))?;
-        Ok((link.power, link.noise, link.weight))
+        Ok((link.power, link.noise, link.weight, link.class_shares))
     }
 
     /// The number of trees, the first ones, that must be together.
@@ -261,15 +269,15 @@ impl MondrianClassifier {
         Ok(vector(py, gate::run(py, n_threads, None, work)?))
     }
 
-    /// Probabilities, given all votes, and power and noise of the calibration.
+    /// Probabilities, given all votes and what calibrates them.
     fn proba_of_votes<'py>(
         &self,
         py: Python<'py>,
         votes: PyReadonlyArray1<'py, f64>,
-        link: (f64, f64),
+        link: Link,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (model, votes) = (self.model()?, slice("votes", &votes)?);
-        let proba = gate::brief(py, || model.proba_of_votes(votes, self::link(link)))?;
+        let proba = gate::brief(py, || model.proba_of_votes(votes, &self::link(link)))?;
         let n_classes = model.classes().len();
         matrix(py, proba, votes.len() / (n_classes + 1), n_classes)
     }
@@ -296,16 +304,16 @@ impl MondrianClassifier {
         Ok(vector(py, gate::run(py, n_threads, None, work)?))
     }
 
-    /// Power and noise of the calibration by discount, given all votes for the rows that calibrate.
+    /// What calibrates by discount, given all votes for the rows that calibrate.
     fn links_of_votes(
         &self,
         py: Python<'_>,
         discounts: Vec<f64>,
         votes: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Vec<(f64, f64)>> {
+    ) -> PyResult<Vec<Link>> {
         let (model, votes) = (self.model()?, slice("votes", &votes)?);
         let links = gate::brief(py, || model.links_of_votes(&discounts, votes))?;
-        Ok(links.into_iter().map(|link| (link.power, link.noise)).collect())
+        Ok(links.into_iter().map(link_numbers).collect())
     }
 
     /// As `loo_proba`, given all votes and calibrations.
@@ -314,7 +322,7 @@ impl MondrianClassifier {
         py: Python<'py>,
         ids: PyReadonlyArray1<'py, u64>,
         votes: PyReadonlyArray1<'py, f64>,
-        links: Vec<(f64, f64)>,
+        links: Vec<Link>,
     ) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let (model, ids, votes) = (self.model()?, slice("ids", &ids)?, slice("votes", &votes)?);
         let shape = [links.len(), ids.len(), model.classes().len()];
@@ -350,10 +358,7 @@ impl MondrianClassifier {
 
     #[getter(calibration)]
     fn get_calibration(&self) -> Option<&'static str> {
-        match self.classification.calibration {
-            Calibration::None => None,
-            Calibration::LeaveOneOut => Some("loo"),
-        }
+        settings::calibration_name(self.classification.calibration)
     }
 
     #[getter]

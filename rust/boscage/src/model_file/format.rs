@@ -48,8 +48,10 @@ pub(crate) const PRIOR_RATE: u32 = 16;
 /// Version 16 or 15, with a flag after the weights of features: whether those of weight 0 have coordinates. Rows may be
 /// sparse.
 pub(crate) const CUT_FEATURES: u32 = 17;
+/// Version 17, where a classifier's calibration may be 2.
+pub(crate) const CLASS_SHARES: u32 = 18;
 /// The newest version.
-pub(crate) const NEWEST: u32 = CUT_FEATURES;
+pub(crate) const NEWEST: u32 = CLASS_SHARES;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

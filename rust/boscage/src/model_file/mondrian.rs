@@ -2,8 +2,8 @@
 
 use super::domain::{read_domain, write_domain};
 use super::format::{
-    CATEGORIES, CLASS_KERNEL, CUT_FEATURES, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR,
-    PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
+    CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CUT_FEATURES, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN,
+    PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::{Rows, Scalar, SparseRow};
@@ -48,9 +48,10 @@ fn version<P: NodePosterior>(model: &MondrianForest<P>) -> u32 {
 pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
     let settings = model.classification_settings();
     let of_settings = match (settings.joint_kernel, settings.posterior, settings.calibration) {
+        (.., Calibration::LeaveOneOut) => CLASS_SHARES,
         (JointKernel::Limit | JointKernel::Auto, ..) => CLASS_KERNEL,
         (JointKernel::Trees, ClassPosterior::Joint, _) => JOINT_CLASSES,
-        (JointKernel::Trees, ClassPosterior::KneserNey, Calibration::LeaveOneOut) => PRIOR,
+        (JointKernel::Trees, ClassPosterior::KneserNey, Calibration::PowerAlone) => PRIOR,
         (JointKernel::Trees, ClassPosterior::KneserNey, Calibration::None) => PLAIN,
     };
     of_settings.max(version(model))
@@ -97,7 +98,8 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
     let calibration = if reader.version < PRIOR {
         Calibration::None
     } else {
-        reader.choice("calibration", &[Calibration::None, Calibration::LeaveOneOut])?
+        const ALL: [Calibration; 3] = [Calibration::None, Calibration::PowerAlone, Calibration::LeaveOneOut];
+        reader.choice("calibration", if reader.version < CLASS_SHARES { &ALL[..2] } else { &ALL })?
     };
     let posterior = if reader.version < JOINT_CLASSES {
         ClassPosterior::KneserNey

@@ -81,7 +81,7 @@ fn proba(plan: &CellPlan, shares: &[ClassifierCells], test: &Data) -> Vec<f64> {
         )
         .collect();
     let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
-    shares[0].proba_of_votes(test.rows(), &votes, CalibrationLink::NONE, &run).unwrap()
+    shares[0].proba_of_votes(test.rows(), &votes, &CalibrationLink::NONE, &run).unwrap()
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn rows_that_are_left_out_have_the_votes_of_one_fit() {
         let votes = asked(&rows, &discounts);
         let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
         let share = &shares[stream.below(n_owners)];
-        let plain = [CalibrationLink::NONE; 2];
+        let plain = [CalibrationLink::NONE, CalibrationLink::NONE];
         let found = share.proba_of_left_out_votes(&rows, &discounts, &votes, &plain).unwrap();
         let expected = one.loo_proba(&one.ids(), &discounts, none, &run).unwrap();
         assert_eq!(bits(&found), bits(&expected), "seed {seed}");
@@ -357,7 +357,7 @@ fn what_is_not_of_the_plan_is_refused() {
     assert!(share.join(&[&words]).is_err());
     assert_eq!(share.summaries(), words);
     let votes = share.votes(data.rows(), &run).unwrap();
-    let link = CalibrationLink::NONE;
+    let link = &CalibrationLink::NONE;
     assert!(share.proba_of_votes(data.rows(), &[&votes[1..]], link, &run).is_err());
     assert!(share.proba_of_votes(data.rows(), &[&votes], link, &run).is_ok());
 }

@@ -9,10 +9,16 @@
 //! posterior, `p_k^a exp(b f_k)` stands for `p_k^a`: the function `f` of all trees together enters with a weight `b`, which is
 //! fitted with `a` and `e`.
 //!
-//! *What stays.* The order of the classes stays. So does the prior: the base measure `H` of the hierarchy gives all classes the
-//! same probability, and so do its powers and the noise, so far from all rows the prediction is still the prior. The forest
-//! remains a function of its set of rows: left-out rows are chosen by their contents, and summed in an order that these
-//! determine.
+//! *The shares of the classes.* Where features tell little of the classes, the best power is far below 1, and even
+//! probabilities are worse than the shares `pi_k` of the classes. So a power `a < 1` draws to the shares in place of even
+//! probabilities: `p_k^a pi_k^((1 - a) (1 - h))` stands for `p_k^a`, where `h` is the weight of the base measure `H` in the row's
+//! average. The shares are those of the rows that calibrate, each class counted [`UNSEEN`] more; where a row is left out, it is
+//! not counted either.
+//!
+//! *What stays.* The prior stays: the base measure of the hierarchy gives all classes the same probability, and so do its
+//! powers and the noise. Far from all rows `h` is 1, and the prediction is still the prior. A power of 1 or more keeps the order
+//! of the classes; a lower one may put a frequent class before a rare one. The forest remains a function of its set of rows:
+//! left-out rows are chosen by their contents, and summed in an order that these determine.
 //!
 //! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with
 //! [`CALIBRATING_ROWS`] rows, by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power by a third. Since the
@@ -31,10 +37,11 @@ use crate::control::Run;
 use crate::data::RowId;
 use crate::error::Result;
 use crate::math::golden_section::{SHARE, golden_section};
-use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::left_out;
-use crate::mondrian::classification::predictive::Gather;
+use crate::mondrian::classification::predictive::{Average, Averages, Gather};
+use crate::mondrian::classification::settings::Calibration;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::rows_by_contents::Copies;
 
@@ -58,11 +65,13 @@ const USUAL_WEIGHT: f64 = 10.0;
 const MAX_NOISE: f64 = 0.99;
 /// Smaller probabilities of a row's own class count as this one, so that no row outweighs all others.
 const SMALLEST: f64 = 1e-18;
+/// The weight of a class that has no rows among those that calibrate, where their classes are counted.
+const UNSEEN: f64 = 0.5;
 /// Copies are used where at least this share of them have a copy of another class.
 const DISAGREE: f64 = 0.05;
 
 /// How the average over trees becomes a prediction.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CalibrationLink {
     /// The power to which probabilities are raised before they are normalised.
     pub power: f64,
@@ -70,19 +79,38 @@ pub struct CalibrationLink {
     pub noise: f64,
     /// The weight of what all trees explain together; 0 unless the posterior is joint.
     pub weight: f64,
+    /// The shares of the classes, to which a power below 1 draws probabilities near rows; none where it does not.
+    pub class_shares: Vec<f64>,
 }
 
 impl CalibrationLink {
     /// Probabilities as they are.
-    pub const NONE: Self = Self { power: 1.0, noise: 0.0, weight: 0.0 };
+    pub const NONE: Self = Self { power: 1.0, noise: 0.0, weight: 0.0, class_shares: Vec::new() };
 
-    /// Calibrates a row's probabilities, given the joint function's values. A class that is not known without the row, if
-    /// any, stays without.
-    pub(super) fn apply(self, proba: &mut [f64], values: Option<&[f64]>, unknown: Option<usize>) {
+    /// Calibrated probabilities, given averages, the joint function's values, and of each row the class that is not known
+    /// without it, which stays without.
+    pub(super) fn of_rows(
+        &self,
+        averages: &Averages,
+        values: Option<&[f64]>,
+        unknown: impl Fn(usize) -> Option<usize>,
+    ) -> Vec<f64> {
+        let mut out = Vec::with_capacity(averages.proba.len());
+        for (row, average) in averages.rows().enumerate() {
+            let (start, n_classes) = (out.len(), average.proba.len());
+            out.extend(average.proba);
+            let values = values.map(|values| &values[row * n_classes..(row + 1) * n_classes]);
+            self.apply(&mut out[start..], average.base, values, unknown(row));
+        }
+        out
+    }
+
+    /// Calibrates a row's probabilities, given the weight of the base measure.
+    fn apply(&self, proba: &mut [f64], base: f64, values: Option<&[f64]>, unknown: Option<usize>) {
         let most = proba.iter().copied().fold(0.0, f64::max);
         let values = values.filter(|_| self.weight > 0.0);
         if most > 0.0 && (self.power != 1.0 || values.is_some()) {
-            self.sharpen(proba, most, values);
+            self.sharpen(proba, (most, base), values);
         }
         if self.noise == 0.0 {
             return;
@@ -95,28 +123,32 @@ impl CalibrationLink {
         }
     }
 
-    fn sharpen(self, proba: &mut [f64], most: f64, values: Option<&[f64]>) {
+    fn sharpen(&self, proba: &mut [f64], (most, base): (f64, f64), values: Option<&[f64]>) {
         for p in &mut *proba {
             *p = self.power * (*p / most).ln();
         }
-        if let Some(values) = values {
-            for (log, value) in proba.iter_mut().zip(values) {
-                *log += self.weight * value;
-            }
-            let most = proba.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            for log in &mut *proba {
-                *log -= most;
-            }
+        let of_shares = of_shares(self.power, base);
+        if of_shares > 0.0 {
+            proba.iter_mut().zip(&self.class_shares).for_each(|(log, share)| *log += of_shares * share.ln());
         }
+        if let Some(values) = values {
+            proba.iter_mut().zip(values).for_each(|(log, value)| *log += self.weight * value);
+        }
+        let most = proba.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
         for p in &mut *proba {
-            *p = p.exp();
+            *p = (*p - most).exp();
             sum += *p;
         }
         for p in proba {
             *p /= sum;
         }
     }
+}
+
+/// The power of the classes' shares, given that of probabilities and the weight of the base measure in these.
+fn of_shares(power: f64, base: f64) -> f64 {
+    (1.0 - power).max(0.0) * (1.0 - base)
 }
 
 /// The link for every one of some discounts, given the rows of [`choose`]; `joint` are the joint function's values for them,
@@ -128,6 +160,7 @@ pub(super) fn fit(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
     discounts: &[f64],
+    calibration: Calibration,
     (chosen, joint): (&ChosenRows, Option<&[f64]>),
     run: &Run<'_>,
 ) -> Result<Vec<CalibrationLink>> {
@@ -137,44 +170,54 @@ pub(super) fn fit(
     let gather = Gather::new(classes, forest.settings.n_estimators, forest.domain.total_weight(), discounts);
     let chunks = left_out::predict(forest, &chosen.rows, run, &gather)?;
     let of_discount = |discount: usize| {
-        let mut proba = Vec::new();
+        let mut averages = Averages::default();
         for chunk in &chunks {
             // The class of a chosen row has other rows, or is declared.
-            gather.finish(chunk, discount, None, &mut proba);
+            gather.finish(chunk, discount, None, &mut averages);
         }
-        proba
+        averages
     };
-    Ok(links(forest, classes, chosen, (0..discounts.len()).map(of_discount).collect(), joint))
+    let averages: Vec<Averages> = (0..discounts.len()).map(of_discount).collect();
+    Ok(links(forest, classes, calibration, (chosen, joint), &averages))
 }
 
-/// The links, given the rows of [`choose`] and their average probabilities without themselves by discount.
+/// The links, given the rows of [`choose`] and their averages without themselves by discount.
 pub(super) fn links(
     forest: &Forest<ClassCounts>,
     classes: &ClassTable,
-    chosen: &ChosenRows,
-    proba: Vec<Vec<f64>>,
-    joint: Option<&[f64]>,
+    calibration: Calibration,
+    (chosen, joint): (&ChosenRows, Option<&[f64]>),
+    averages: &[Averages],
 ) -> Vec<CalibrationLink> {
     let (live, rows) = (classes.live(), &chosen.rows);
     if live.len() < 2 || rows.is_empty() {
-        return vec![CalibrationLink::NONE; proba.len()];
+        return vec![CalibrationLink::NONE; averages.len()];
     }
-    let targets: Vec<Class> = rows.iter().map(|&row| forest.targets[row as usize]).collect();
-    let columns: Vec<usize> = targets
+    let columns: Vec<usize> = rows
         .iter()
-        .map(|&class| live.iter().position(|&other| other == class).expect("classes with rows are live"))
+        .map(|&row| forest.targets[row as usize])
+        .map(|class| live.iter().position(|&other| other == class).expect("classes with rows are live"))
         .collect();
-    let link = |proba: Vec<f64>| {
+    let usable: Vec<usize> = chosen.usable().collect();
+    let weights = over_their_mean(usable.iter().map(|&i| forest.row_targets().weight(rows[i])).collect());
+    let with_shares = calibration == Calibration::LeaveOneOut;
+    let of_classes =
+        with_shares.then(|| ClassWeights::new(usable.iter().map(|&i| columns[i]), &weights, live.len()));
+    let link = |averages: &Averages| {
         let values = |row: usize| joint.map(|joint| &joint[row * live.len()..(row + 1) * live.len()]);
-        let all: Vec<Vec<Odds>> = proba
-            .chunks_exact(live.len())
-            .enumerate()
-            .map(|(row, proba)| odds(proba, values(row), columns[row]))
-            .collect();
-        let (odds, weights) = odds_of_usable(&all, chosen, |i| forest.row_targets().weight(rows[i]));
-        Rows { odds, weights, n_classes: live.len() }.best(joint.is_some())
+        let all: Vec<Average<'_>> = averages.rows().collect();
+        let odds = usable.iter().zip(&weights).map(|(&i, &weight)| {
+            let own = columns[i];
+            let shares =
+                |k: usize| of_classes.as_ref().map_or(0.0, |classes| classes.log_odds(k, own, weight));
+            odds(all[i], (shares, values(i)), own)
+        });
+        let rows = Rows { odds: odds.collect(), weights: weights.clone(), n_classes: live.len() };
+        let link = rows.best(joint.is_some());
+        let class_shares = of_classes.as_ref().filter(|_| link.power < 1.0).map(ClassWeights::shares);
+        CalibrationLink { class_shares: class_shares.unwrap_or_default(), ..link }
     };
-    proba.into_iter().map(link).collect()
+    averages.iter().map(link).collect()
 }
 
 /// Rows to be left out, and the copies of each.
@@ -219,38 +262,71 @@ pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, n_rows:
     ChosenRows::of(forest.rows_by_contents().first(n_rows, place, weight), forest, classes)
 }
 
-/// Of another class of a row: the logarithm of its probability over that of the row's own, and what the joint function has
-/// more.
-type Odds = (f64, f64);
+fn over_their_mean(mut weights: Vec<f64>) -> Vec<f64> {
+    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+    weights.iter_mut().for_each(|weight| *weight /= mean);
+    weights
+}
 
-/// The odds of all other classes that are not impossible.
-fn odds(proba: &[f64], values: Option<&[f64]>, own: usize) -> Vec<Odds> {
+/// The weights of the classes of some rows.
+struct ClassWeights(Vec<f64>);
+
+impl ClassWeights {
+    fn new(columns: impl Iterator<Item = usize>, weights: &[f64], n_classes: usize) -> Self {
+        let mut of_classes = vec![UNSEEN; n_classes];
+        columns.zip(weights).for_each(|(column, weight)| of_classes[column] += weight);
+        Self(of_classes)
+    }
+
+    fn shares(&self) -> Vec<f64> {
+        let all: f64 = self.0.iter().sum();
+        self.0.iter().map(|weight| weight / all).collect()
+    }
+
+    /// The logarithm of a class's share over that of a row's own class, without the row.
+    fn log_odds(&self, class: usize, own: usize, weight: f64) -> f64 {
+        libm::log(self.0[class] / (self.0[own] - weight).max(UNSEEN))
+    }
+}
+
+/// Of another class of a row, beside the row's own.
+#[derive(Debug, Clone, Copy)]
+struct Odds {
+    /// The logarithm of its probability over that of the own.
+    log: f64,
+    /// The same of their shares, as far as the row's prediction is not the base measure.
+    of_shares: f64,
+    /// What the joint function has more.
+    more: f64,
+}
+
+/// The odds of all other classes that are not impossible. `shares` are the logarithms of classes' shares over that of the own.
+fn odds(
+    Average { proba, base }: Average<'_>,
+    (shares, values): (impl Fn(usize) -> f64, Option<&[f64]>),
+    own: usize,
+) -> Vec<Odds> {
     let log_own = libm::log(proba[own].max(SMALLEST));
     let more = |k: usize| values.map_or(0.0, |values| values[k] - values[own]);
     let others = proba.iter().enumerate().filter(|&(k, &p)| k != own && p > 0.0);
-    others.map(|(k, &p)| (libm::log(p) - log_own, more(k))).collect()
-}
-
-/// The odds of the rows that are used, and their weights over the mean of these.
-fn odds_of_usable<'a>(
-    rows: &'a [Vec<Odds>],
-    chosen: &ChosenRows,
-    weight: impl Fn(usize) -> f64,
-) -> (Vec<&'a [Odds]>, Vec<f64>) {
-    let chosen: Vec<usize> = chosen.usable().collect();
-    let mean = chosen.iter().map(|&i| weight(i)).sum::<f64>() / chosen.len() as f64;
-    chosen.into_iter().map(|i| (rows[i].as_slice(), weight(i) / mean)).unzip()
+    others
+        .map(|(k, &p)| Odds {
+            log: libm::log(p) - log_own,
+            of_shares: (1.0 - base) * shares(k),
+            more: more(k),
+        })
+        .collect()
 }
 
 /// Rows of several classes, each with the odds of the other classes.
-struct Rows<'a> {
-    odds: Vec<&'a [Odds]>,
+struct Rows {
+    odds: Vec<Vec<Odds>>,
     /// Their mean is 1.
     weights: Vec<f64>,
     n_classes: usize,
 }
 
-impl Rows<'_> {
+impl Rows {
     /// The link under which the rows are most likely.
     fn best(&self, is_joint: bool) -> CalibrationLink {
         /// Weights that are tried: 0, and powers of 2 up to the bound.
@@ -285,13 +361,16 @@ impl Rows<'_> {
         let fit: f64 = own.iter().zip(&self.weights).map(|(&p, weight)| weight * loss(p)).sum();
         let of_power = power - 1.0 - libm::log(power);
         let prior = PRIOR * (of_power + weight / USUAL_WEIGHT) - NOISE * libm::log(noise);
-        (CalibrationLink { power, noise, weight }, fit + prior)
+        (CalibrationLink { power, noise, weight, ..CalibrationLink::NONE }, fit + prior)
     }
 }
 
 /// The powered probability of a row's own class.
 fn own_probability(odds: &[Odds], power: f64, weight: f64) -> f64 {
-    1.0 / (1.0 + odds.iter().map(|(z, f)| libm::exp(power * z + weight * f)).sum::<f64>())
+    let to_shares = of_shares(power, 0.0);
+    let odds =
+        odds.iter().map(|odds| libm::exp(power * odds.log + to_shares * odds.of_shares + weight * odds.more));
+    1.0 / (1.0 + odds.sum::<f64>())
 }
 
 /// The share of noise under which labels with some probabilities are most likely, where noise gives each the probability

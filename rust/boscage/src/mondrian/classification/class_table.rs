@@ -51,6 +51,12 @@ impl ClassTable {
         self.n_rows[class as usize] == 1 && !self.declared[class as usize]
     }
 
+    /// The place among the live classes of one that nobody knows of without one of its rows.
+    pub(super) fn unknown_without(&self, class: Class) -> Option<usize> {
+        let place = || self.live().iter().position(|&other| other == class);
+        self.goes_with_its_row(class).then(place).flatten()
+    }
+
     /// Classes that are declared or have rows, in order of label.
     pub(super) fn live(&self) -> Vec<Class> {
         self.by_label.values().copied().filter(|&class| self.is_live(class)).collect()

@@ -10,7 +10,7 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
-use crate::mondrian::classification::predictive::{Customers, Gather};
+use crate::mondrian::classification::predictive::{Averages, Customers, Gather};
 use crate::mondrian::classification::settings::{
     Calibration, ClassPosterior, ClassificationSettings, check_discount,
 };
@@ -105,13 +105,13 @@ impl Classification {
         Ok(self.joint.get_or_init(|| state).as_ref())
     }
 
-    pub(super) fn link(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<CalibrationLink> {
-        if let Some(&link) = self.link.get() {
+    pub(super) fn link(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<&CalibrationLink> {
+        if let Some(link) = self.link.get() {
             return Ok(link);
         }
         forest.settings.check_whole()?;
-        let link = self.links(forest, &[self.settings.discount], self.settings.calibration, run)?[0];
-        Ok(*self.link.get_or_init(|| link))
+        let mut links = self.links(forest, &[self.settings.discount], self.settings.calibration, run)?;
+        Ok(self.link.get_or_init(|| links.remove(0)))
     }
 
     /// The calibration of every one of some discounts.
@@ -126,7 +126,8 @@ impl Classification {
             return Ok(vec![CalibrationLink::NONE; discounts.len()]);
         }
         let left_out = self.joint(forest, run)?.map(|joint| &joint.left_out[..]);
-        calibration::fit(forest, &self.classes, discounts, (&self.calibrating(forest), left_out), run)
+        let chosen = self.calibrating(forest);
+        calibration::fit(forest, &self.classes, discounts, calibration, (&chosen, left_out), run)
     }
 }
 
@@ -196,9 +197,12 @@ impl NodePosterior for Classification {
             bytes.extend((label.len() as u64).to_le_bytes());
             bytes.extend(label);
         }
-        // Forests that are not calibrated have the digests that they had when none was.
-        if self.settings.calibration == Calibration::LeaveOneOut {
+        // Forests have the digests that they had when there were no newer calibrations.
+        if self.settings.calibration != Calibration::None {
             bytes.extend(b"calibration");
+        }
+        if self.settings.calibration == Calibration::LeaveOneOut {
+            bytes.extend(b"shares");
         }
         if self.settings.posterior == ClassPosterior::Joint {
             bytes.extend(b"joint");
@@ -257,17 +261,13 @@ impl MondrianClassifier {
         let link = self.posterior.link(&self.forest, run)?;
         let gather = self.gather(&[self.posterior.settings.discount]);
         let chunks = walk::predict(&self.forest, rows, run, &gather)?;
-        let mut out = Vec::new();
+        let mut averages = Averages::default();
         for chunk in chunks {
-            gather.finish(&chunk, 0, None, &mut out);
+            gather.finish(&chunk, 0, None, &mut averages);
         }
         let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
         let values = joint.map(|joint| joint.function.predict(&self.forest, rows, run)).transpose()?;
-        let n_classes = self.posterior.classes.live().len().max(1);
-        for (i, proba) in out.chunks_exact_mut(n_classes).enumerate() {
-            link.apply(proba, of_row(values.as_deref(), n_classes, i), None);
-        }
-        Ok(out)
+        Ok(link.of_rows(&averages, values.as_deref(), |_| None))
     }
 
     /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
@@ -290,7 +290,7 @@ impl MondrianClassifier {
         let chunks = left_out::predict(&self.forest, &rows, run, &gather)?;
         let own = &self.posterior.settings;
         let links = if discounts == [own.discount] && calibration == own.calibration {
-            vec![self.posterior.link(&self.forest, run)?]
+            vec![self.posterior.link(&self.forest, run)?.clone()]
         } else {
             self.posterior.links(&self.forest, discounts, calibration, run)?
         };
@@ -299,22 +299,18 @@ impl MondrianClassifier {
         let left_out =
             |joint: &JointState| joint.function.left_out(&self.forest, &self.posterior.classes, &rows, run);
         let values = joint.map(left_out).transpose()?;
-        let live = self.posterior.classes.live();
         let mut out = Vec::new();
         for (i, link) in links.into_iter().enumerate() {
-            let (start, mut first) = (out.len(), 0);
+            let (mut averages, mut first) = (Averages::default(), 0);
             for chunk in &chunks {
                 let own = &rows[first..first + chunk.n_rows];
                 let targets: Vec<Class> = own.iter().map(|&row| self.forest.targets[row as usize]).collect();
-                gather.finish(chunk, i, Some(&targets), &mut out);
+                gather.finish(chunk, i, Some(&targets), &mut averages);
                 first += chunk.n_rows;
             }
-            for (k, (proba, &row)) in out[start..].chunks_exact_mut(live.len()).zip(&rows).enumerate() {
-                let class = self.forest.targets[row as usize];
-                let column = live.iter().position(|&own| own == class);
-                let unknown = column.filter(|_| self.posterior.classes.goes_with_its_row(class));
-                link.apply(proba, of_row(values.as_deref(), live.len(), k), unknown);
-            }
+            let unknown =
+                |k: usize| self.posterior.classes.unknown_without(self.forest.targets[rows[k] as usize]);
+            out.append(&mut link.of_rows(&averages, values.as_deref(), unknown));
         }
         Ok(out)
     }
@@ -406,7 +402,7 @@ impl MondrianClassifier {
     /// # Errors
     /// An interrupt, while it is fitted.
     pub fn calibration_link(&self, run: &Run<'_>) -> Result<CalibrationLink> {
-        self.posterior.link(&self.forest, run)
+        self.posterior.link(&self.forest, run).cloned()
     }
 
     /// Sets the discount; trees do not depend on it.
@@ -432,9 +428,4 @@ impl MondrianClassifier {
         let Forest { settings, domain, .. } = &self.forest;
         Gather::new(&self.posterior.classes, settings.n_estimators, domain.total_weight(), discounts)
     }
-}
-
-/// A row's part of the values of several.
-fn of_row(values: Option<&[f64]>, n_classes: usize, row: usize) -> Option<&[f64]> {
-    values.map(|values| &values[row * n_classes..(row + 1) * n_classes])
 }

@@ -40,6 +40,31 @@ impl Gathered {
     }
 }
 
+/// Averages over trees, row after row.
+#[derive(Debug, Default)]
+pub(super) struct Averages {
+    /// The probabilities of the live classes, `n_rows x n_classes`.
+    pub(super) proba: Vec<f64>,
+    /// The weight of the base measure in each row's.
+    pub(super) base: Vec<f64>,
+}
+
+impl Averages {
+    /// Each row's, in order.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Average<'_>> {
+        let n_classes = self.proba.len() / self.base.len().max(1);
+        let probabilities = self.proba.chunks_exact(n_classes.max(1));
+        probabilities.zip(&self.base).map(|(proba, &base)| Average { proba, base })
+    }
+}
+
+/// The average over trees for a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Average<'a> {
+    pub(super) proba: &'a [f64],
+    pub(super) base: f64,
+}
+
 /// Sums class probabilities (eq. 5.6) over trees.
 pub(super) struct Gather<'a> {
     classes: &'a ClassTable,
@@ -55,27 +80,28 @@ impl<'a> Gather<'a> {
         Self { classes, n_trees, gammas }
     }
 
-    /// Appends probabilities of the live classes to `out`; `left_out` are the classes of rows that were
-    /// left out: a class whose only row is left out gets probability 0.
+    /// Appends averages to `out`; `left_out` are the classes of rows that were left out: a class whose only row is left out
+    /// gets probability 0.
     pub(super) fn finish(
         &self,
         chunk: &Gathered,
         discount: usize,
         left_out: Option<&[Class]>,
-        out: &mut Vec<f64>,
+        out: &mut Averages,
     ) {
         let live = self.classes.live();
         let n_trees = self.n_trees as f64;
         let n_codes = self.classes.labels.len();
-        out.reserve(chunk.n_rows * live.len());
+        out.proba.reserve(chunk.n_rows * live.len());
         for row in 0..chunk.n_rows {
             let gone =
                 left_out.map(|targets| targets[row]).filter(|&class| self.classes.goes_with_its_row(class));
             let n_live = live.len() - usize::from(gone.is_some());
             let at = discount * chunk.n_rows + row;
             let base = chunk.base[at] / n_live.max(1) as f64;
+            out.base.push((chunk.base[at] / n_trees).min(1.0));
             let proba = &chunk.proba[at * n_codes..(at + 1) * n_codes];
-            out.extend(live.iter().map(|&class| {
+            out.proba.extend(live.iter().map(|&class| {
                 // Sums over trees are rounded; no probability is above 1.
                 if Some(class) == gone { 0.0 } else { ((proba[class as usize] + base) / n_trees).min(1.0) }
             }));

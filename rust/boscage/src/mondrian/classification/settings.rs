@@ -9,7 +9,10 @@ use crate::mondrian::joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS}
 pub enum Calibration {
     /// Not: the average over trees (eq. 5.6), as in the thesis.
     None,
-    /// A power and a share of noise, under which some rows that are left out are most likely.
+    /// A power and a share of noise, under which some rows that are left out are most likely. This is the calibration of
+    /// forests in older files.
+    PowerAlone,
+    /// The same; a power below 1 draws probabilities to the shares of the classes.
     #[default]
     LeaveOneOut,
 }

@@ -14,7 +14,7 @@ use crate::mondrian::classification::calibration::{self, CalibrationLink};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
-use crate::mondrian::classification::predictive::{Gather, Gathered};
+use crate::mondrian::classification::predictive::{Averages, Gather, Gathered};
 use crate::mondrian::classification::settings::{
     Calibration, ClassPosterior, ClassificationSettings, check_discount,
 };
@@ -63,14 +63,10 @@ impl MondrianClassifier {
     ///
     /// # Errors
     /// A number of votes that is none of rows.
-    pub fn proba_of_votes(&self, votes: &[f64], link: CalibrationLink) -> Result<Vec<f64>> {
+    pub fn proba_of_votes(&self, votes: &[f64], link: &CalibrationLink) -> Result<Vec<f64>> {
         let width = self.columns().len() + 1;
         let n = votes.len() / width;
-        let mut out = self.finished(votes, n, 1, 0, None)?;
-        for proba in out.chunks_exact_mut(width - 1) {
-            link.apply(proba, None, None);
-        }
-        Ok(out)
+        Ok(link.of_rows(&self.finished(votes, n, 1, 0, None)?, None, |_| None))
     }
 
     /// The ids of the rows that calibrate, each predicted without itself.
@@ -121,8 +117,8 @@ impl MondrianClassifier {
         let classes = &self.posterior.classes;
         let chosen = self.posterior.calibrating(&self.forest);
         let (n, k) = (chosen.rows.len(), discounts.len());
-        let proba: Result<Vec<Vec<f64>>> = (0..k).map(|i| self.finished(votes, n, k, i, None)).collect();
-        Ok(calibration::links(&self.forest, classes, &chosen, proba?, None))
+        let averages: Result<Vec<Averages>> = (0..k).map(|i| self.finished(votes, n, k, i, None)).collect();
+        Ok(calibration::links(&self.forest, classes, self.calibration(), (&chosen, None), &averages?))
     }
 
     /// The probabilities of the classes of rows that are left out, `n_discounts x n_rows x n_classes`, given the votes of all
@@ -137,17 +133,12 @@ impl MondrianClassifier {
         links: &[CalibrationLink],
     ) -> Result<Vec<f64>> {
         let rows = self.forest.row_index.find(ids)?;
-        let classes = &self.posterior.classes;
-        let live = classes.live();
         let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
         let mut out = Vec::new();
         for (i, link) in links.iter().enumerate() {
-            let mut all = self.finished(votes, rows.len(), links.len(), i, Some(&targets))?;
-            for (proba, &class) in all.chunks_exact_mut(live.len()).zip(&targets) {
-                let unknown = live.iter().position(|&own| own == class);
-                link.apply(proba, None, unknown.filter(|_| classes.goes_with_its_row(class)));
-            }
-            out.append(&mut all);
+            let averages = self.finished(votes, rows.len(), links.len(), i, Some(&targets))?;
+            let unknown = |row: usize| self.posterior.classes.unknown_without(targets[row]);
+            out.append(&mut link.of_rows(&averages, None, unknown));
         }
         Ok(out)
     }
@@ -172,7 +163,7 @@ impl MondrianClassifier {
         Ok(before)
     }
 
-    /// Average probabilities for one of several discounts.
+    /// The averages for one of several discounts.
     fn finished(
         &self,
         votes: &[f64],
@@ -180,13 +171,13 @@ impl MondrianClassifier {
         n_discounts: usize,
         discount: usize,
         left_out: Option<&[Class]>,
-    ) -> Result<Vec<f64>> {
+    ) -> Result<Averages> {
         let columns = self.columns();
         check_votes(votes, n_rows * n_discounts * (columns.len() + 1))?;
         // Their values play no part here.
         let gather = self.gather(&vec![self.discount(); n_discounts]);
         let continued = Continued::new(&gather, &columns, Some(votes), 0..n_rows, n_discounts);
-        let mut out = Vec::new();
+        let mut out = Averages::default();
         gather.finish(&continued.gathered(n_rows), discount, left_out, &mut out);
         Ok(out)
     }

@@ -25,19 +25,20 @@ fn best(rows: &[Vec<f64>], n_classes: usize) -> CalibrationLink {
     of_equal_weights(&odds, n_classes).best(false)
 }
 
-fn of_equal_weights(odds: &[Vec<Odds>], n_classes: usize) -> Rows<'_> {
-    let weights = vec![1.0; odds.len()];
-    Rows { odds: odds.iter().map(Vec::as_slice).collect(), weights, n_classes }
+fn of_equal_weights(odds: &[Vec<Odds>], n_classes: usize) -> Rows {
+    Rows { odds: odds.to_vec(), weights: vec![1.0; odds.len()], n_classes }
 }
 
 fn with_values(rows: &[Vec<f64>]) -> Vec<Vec<Odds>> {
-    rows.iter().map(|row| row.iter().map(|&z| (z, 0.0)).collect()).collect()
+    rows.iter().map(|row| row.iter().map(|&log| Odds { log, of_shares: 0.0, more: 0.0 }).collect()).collect()
 }
 
-fn loss(rows: &[Vec<Odds>], n_classes: usize, link: CalibrationLink) -> f64 {
-    let CalibrationLink { power, noise, weight } = link;
+fn loss(rows: &[Vec<Odds>], n_classes: usize, link: &CalibrationLink) -> f64 {
+    let &CalibrationLink { power, noise, weight, .. } = link;
+    let to_shares = if power < 1.0 { 1.0 - power } else { 0.0 };
     let of_row = |row: &Vec<Odds>| {
-        let own = 1.0 / (1.0 + row.iter().map(|(z, f)| (power * z + weight * f).exp()).sum::<f64>());
+        let log = |odds: &Odds| power * odds.log + to_shares * odds.of_shares + weight * odds.more;
+        let own = 1.0 / (1.0 + row.iter().map(|odds| log(odds).exp()).sum::<f64>());
         -((1.0 - noise) * own + noise / n_classes as f64).ln()
     };
     let prior = PRIOR * (power - 1.0 - power.ln() + weight / USUAL_WEIGHT) - NOISE * noise.ln();
@@ -49,7 +50,7 @@ fn power_and_weight_are_found_together() {
     let mut stream = Stream::new(8, 0);
     for weight in [0.0, 2.0, 7.0] {
         // Rows whose own class is drawn from `p^1.5 exp(weight f)`.
-        let link = CalibrationLink { power: 1.5, noise: 0.0, weight };
+        let link = CalibrationLink { power: 1.5, weight, ..CalibrationLink::NONE };
         let odds: Vec<Vec<Odds>> = (0..4000)
             .map(|_| {
                 let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
@@ -57,19 +58,19 @@ fn power_and_weight_are_found_together() {
                 let total: f64 = logs.iter().map(|log| log.exp()).sum();
                 let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
                 let plain = proba.clone();
-                link.apply(&mut proba, Some(&values), None);
+                link.apply(&mut proba, 0.0, Some(&values), None);
                 let mut rest = stream.unit();
                 let own = proba.iter().position(|p| {
                     rest -= p;
                     rest < 0.0
                 });
-                super::odds(&plain, Some(&values), own.unwrap_or(2))
+                super::odds(Average { proba: &plain, base: 0.0 }, (|_| 0.0, Some(&values)), own.unwrap_or(2))
             })
             .collect();
         let found = of_equal_weights(&odds, 3).best(true);
         assert!((found.weight - weight).abs() < 0.4, "{found:?} {weight}");
         assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{found:?} {weight}");
-        let least = loss(&odds, 3, found);
+        let least = loss(&odds, 3, &found);
         let steps =
             [(0.01, 0.0, 0.0), (-0.01, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, -0.02, 0.0), (0.01, -0.02, 1e-3)];
         for (da, db, de) in steps {
@@ -77,12 +78,13 @@ fn power_and_weight_are_found_together() {
                 power: found.power + da,
                 weight: found.weight + db,
                 noise: found.noise + de,
+                class_shares: Vec::new(),
             };
-            assert!(other.weight < 0.0 || loss(&odds, 3, other) > least, "{found:?} {other:?}");
+            assert!(other.weight < 0.0 || loss(&odds, 3, &other) > least, "{found:?} {other:?}");
         }
     }
     // Rows that the function predicts well, and nothing else: the prior stops the weight.
-    let odds = vec![vec![(0.0, -1.0); 2]; 50];
+    let odds = vec![vec![Odds { log: 0.0, of_shares: 0.0, more: -1.0 }; 2]; 50];
     let found = of_equal_weights(&odds, 3).best(true);
     assert!((3.0..20.0).contains(&found.weight), "{found:?}");
 }
@@ -116,10 +118,11 @@ fn no_other_pair_is_better_and_the_noise_is_found() {
         let odds = with_values(&rows);
         let found = best(&rows, n_classes);
         assert!((found.noise - noise).abs() < 0.07 && (found.power / 0.3 - 1.0).abs() < 0.3, "{found:?}");
-        let least = loss(&odds, n_classes, found);
+        let least = loss(&odds, n_classes, &found);
         for power in (1..=24).map(|i| 0.05 * f64::from(i)) {
             for noise in (1..20).map(|i| 0.05 * f64::from(i)) {
-                let other = loss(&odds, n_classes, CalibrationLink { power, noise, weight: 0.0 });
+                let other =
+                    loss(&odds, n_classes, &CalibrationLink { power, noise, ..CalibrationLink::NONE });
                 assert!(other >= least - 1e-9, "{found:?} {power} {noise}");
             }
         }
@@ -154,18 +157,19 @@ fn copies_count_where_they_disagree() {
 
 #[test]
 fn noise_is_spread_over_the_classes_that_are_known() {
+    let link = CalibrationLink { power: 2.0, noise: 0.3, ..CalibrationLink::NONE };
     let mut proba = [0.0, 1.0, 0.0];
-    CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, None);
+    link.apply(&mut proba, 0.0, None, None);
     assert!(proba.iter().zip([0.1, 0.8, 0.1]).all(|(a, b)| (a - b).abs() < 1e-15));
     let mut proba = [0.0, 1.0, 0.0];
-    CalibrationLink { power: 2.0, noise: 0.3, weight: 0.0 }.apply(&mut proba, None, Some(0));
+    link.apply(&mut proba, 0.0, None, Some(0));
     assert!(proba.iter().zip([0.0, 0.85, 0.15]).all(|(a, b)| (a - b).abs() < 1e-15));
 }
 
 #[test]
 fn powers_keep_equal_and_vanishing_probabilities() {
     let raise = |proba: &mut [f64], power: f64| {
-        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, None, None);
+        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, 0.0, None, None);
     };
     let mut proba = [0.25; 4];
     raise(&mut proba, 7.3);
@@ -179,4 +183,72 @@ fn powers_keep_equal_and_vanishing_probabilities() {
     let mut proba = [1e-300, 1.0];
     raise(&mut proba, 16.0);
     assert_eq!(proba, [0.0, 1.0]);
+}
+
+/// Of rows whose features tell nothing of their classes, which are rare and frequent.
+#[test]
+fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
+    let mut stream = Stream::new(9, 0);
+    let shares = [0.9_f64, 0.07, 0.03];
+    let draw = |stream: &mut Stream| {
+        let mut rest = stream.unit();
+        let class = shares.iter().position(|share| {
+            rest -= share;
+            rest < 0.0
+        });
+        class.unwrap_or(2)
+    };
+    let columns: Vec<usize> = (0..3000).map(|_| draw(&mut stream)).collect();
+    let weights = vec![1.0; columns.len()];
+    let classes = ClassWeights::new(columns.iter().copied(), &weights, 3);
+    let own = classes.shares();
+    assert!(own.iter().zip(shares).all(|(a, b)| (a - b).abs() < 0.02), "{own:?}");
+    // Another row's class stands where the forest is certain.
+    let odds: Vec<Vec<Odds>> = columns
+        .iter()
+        .map(|&class| {
+            let mut proba = [0.02; 3];
+            proba[columns[stream.below(columns.len())]] += 0.94;
+            super::odds(
+                Average { proba: &proba, base: 0.0 },
+                (|k| classes.log_odds(k, class, 1.0), None),
+                class,
+            )
+        })
+        .collect();
+    let found = of_equal_weights(&odds, 3).best(false);
+    let least = loss(&odds, 3, &found);
+    let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
+    assert!(found.power < 0.2 && least / 3000.0 < entropy + 0.02, "{found:?} {least}");
+    for power in (1..=24).map(|i| 0.0625 * f64::from(i)) {
+        let other = CalibrationLink { power, ..found.clone() };
+        assert!(loss(&odds, 3, &other) >= least - 1e-9, "{found:?} {power}");
+    }
+    // So a certain row is predicted by the shares, and one that is far from all rows by the prior.
+    let link = CalibrationLink { power: 0.1, class_shares: shares.to_vec(), ..CalibrationLink::NONE };
+    let mut proba = [0.02, 0.02, 0.96];
+    link.apply(&mut proba, 0.0, None, None);
+    let expected = [0.02_f64, 0.02, 0.96].iter().zip(shares).map(|(p, share)| p.powf(0.1) * share.powf(0.9));
+    let expected: Vec<f64> = expected.collect();
+    let sum: f64 = expected.iter().sum();
+    assert!(proba.iter().zip(&expected).all(|(a, b)| (a - b / sum).abs() < 1e-15), "{proba:?}");
+    let mut proba = [1.0 / 3.0; 3];
+    link.apply(&mut proba, 1.0, None, None);
+    assert!(proba.iter().all(|p| (p - 1.0 / 3.0).abs() < 1e-15), "{proba:?}");
+}
+
+/// The shares of others: with its own weight a row would speak for its own class.
+#[test]
+fn a_row_is_not_counted_in_its_shares() {
+    let classes = ClassWeights::new([0, 0, 1].into_iter(), &[1.5, 0.5, 1.0], 3);
+    assert_eq!(classes.log_odds(1, 0, 1.5), libm::log(1.5 / 1.0));
+    assert_eq!(classes.log_odds(0, 1, 1.0), libm::log(2.5 / 0.5));
+    assert_eq!(classes.log_odds(2, 0, 0.5), libm::log(0.5 / 2.0));
+    assert!(
+        classes
+            .shares()
+            .iter()
+            .zip([2.5, 1.5, 0.5])
+            .all(|(share, weight)| (share - weight / 4.5).abs() < 1e-15)
+    );
 }

@@ -18,6 +18,7 @@ use crate::mondrian::classification::class_counts::Class;
 use crate::mondrian::classification::classifier::Classification;
 use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
+use crate::mondrian::classification::predictive::Averages;
 use crate::mondrian::classification::predictive::Gathered;
 use crate::mondrian::classification::settings::{Calibration, check_discount};
 use crate::mondrian::forest::rows_by_contents::Copies;
@@ -65,17 +66,21 @@ impl CellShare<Classification> {
         let sums = self.left_out_sums(&rows, discounts, votes)?;
         let gather = self.model.gather(discounts);
         let classes = &posterior.classes;
-        let n_classes = classes.live().len().max(1);
-        let proba = |discount: usize| {
-            let mut all = Vec::new();
+        let of_discount = |discount: usize| {
+            let (mut all, mut known) = (Averages::default(), Averages::default());
             gather.finish(&sums, discount, None, &mut all);
-            let of_rows = all.chunks_exact(n_classes).zip(&rows);
-            let known = of_rows.filter(|(_, row)| !classes.goes_with_its_row(forest.targets[**row as usize]));
-            known.flat_map(|(proba, _)| proba).copied().collect()
+            for (average, &row) in all.rows().zip(&rows) {
+                if !classes.goes_with_its_row(forest.targets[row as usize]) {
+                    known.proba.extend(average.proba);
+                    known.base.push(average.base);
+                }
+            }
+            known
         };
-        let proba = (0..discounts.len()).map(proba).collect();
+        let averages: Vec<Averages> = (0..discounts.len()).map(of_discount).collect();
         let chosen = ChosenRows::of(chosen.iter().copied(), forest, classes);
-        Ok(calibration::links(forest, classes, &chosen, proba, None))
+        let calibration = posterior.settings.calibration;
+        Ok(calibration::links(forest, classes, calibration, (&chosen, None), &averages))
     }
 
     /// The probabilities of the classes of left-out rows, `n_discounts x n_rows x n_classes`, given their
@@ -92,17 +97,13 @@ impl CellShare<Classification> {
     ) -> Result<Vec<f64>> {
         let sums = self.left_out_sums(rows, discounts, votes)?;
         let gather = self.model.gather(discounts);
-        let classes = &self.model.posterior.classes;
-        let live = classes.live();
         let targets: Vec<Class> = rows.iter().map(|&row| self.model.forest.targets[row as usize]).collect();
         let mut out = Vec::new();
         for (discount, link) in links.iter().enumerate() {
-            let start = out.len();
-            gather.finish(&sums, discount, Some(&targets), &mut out);
-            for (proba, &class) in out[start..].chunks_exact_mut(live.len().max(1)).zip(&targets) {
-                let unknown = live.iter().position(|&own| own == class);
-                link.apply(proba, None, unknown.filter(|_| classes.goes_with_its_row(class)));
-            }
+            let mut averages = Averages::default();
+            gather.finish(&sums, discount, Some(&targets), &mut averages);
+            let unknown = |row: usize| self.model.posterior.classes.unknown_without(targets[row]);
+            out.append(&mut link.of_rows(&averages, None, unknown));
         }
         Ok(out)
     }

@@ -22,6 +22,7 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts, WORD};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::classifier::Classification;
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, PathCounts, Predictor, Votes};
+use crate::mondrian::classification::predictive::Averages;
 use crate::mondrian::classification::settings::{ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::prediction::stop::Stop;
@@ -109,18 +110,16 @@ impl CellShare<Classification> {
         &self,
         rows: Rows<'_>,
         votes: &[&[u64]],
-        link: CalibrationLink,
+        link: &CalibrationLink,
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
         let gather = self.model.gather(&[self.model.discount()]);
         let mut sums = gather.start(rows.n_rows());
         let owners = self.plan.owners_of(rows, run)?;
         each_list(&owners, votes, |row, words| add_list(words, sums.of_mut(row, 0)))?;
-        let mut out = Vec::new();
-        gather.finish(&sums, 0, None, &mut out);
-        let n_classes = self.model.classes().len().max(1);
-        out.chunks_exact_mut(n_classes).for_each(|proba| link.apply(proba, None, None));
-        Ok(out)
+        let mut averages = Averages::default();
+        gather.finish(&sums, 0, None, &mut averages);
+        Ok(link.of_rows(&averages, None, |_| None))
     }
 
     /// Sets the discount. Trees and what owners tell each other do not depend on it.
