@@ -39,10 +39,10 @@ class AddedTree:
 
 @dataclass(frozen=True)
 class Calibration:
-    """``softmax(power * log p + (1 - power) * (1 - h) * log shares + weight * f)`` with noise.
+    """``softmax(power * log p + (1 - power) * (1 - h) * log shares + weight * f)``.
 
-    The outputs are ``p`` for each class, then ``f`` if its weight is positive, and then ``h`` if
-    there are shares of classes.
+    It is mixed with noise. The outputs are ``p`` for each class, then ``f`` if its weight is
+    positive, and then ``h`` if there are shares of classes.
     """
 
     power: float

@@ -46,7 +46,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         "kneser-ney" lets every tree predict alone, by interpolated Kneser-Ney (section 5.4), and
         averages. "joint" multiplies that average by what all trees explain together: with
         ``f_k``, a Gaussian process on the codes of class k whose kernel is the forest's own,
-        probabilities are proportional to ``p_k**a * exp(b * f_k)``. It mostly predicts better
+        probabilities are proportional to ``p_k**a * exp(b * f_k)`` (and drawn to the shares of the
+        classes, see `calibration`). It mostly predicts better
         (see the notes), and the first read after rows came or left takes up to five times as long
         as a random forest's fit. It needs ``calibration="loo"``, which fits ``a`` and ``b``.
     calibration : "loo" or None, default="loo"
@@ -145,7 +146,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     discount_ : float
         The discount in use.
     calibration_power_ : float
-        The power to which probabilities are raised; 1 for ``calibration=None``.
+        The power to which probabilities are raised; 1 for ``calibration=None``. One below 1 also
+        draws them to the shares of the classes.
     calibration_noise_ : float
         The share of labels taken as drawn at random from all classes, which is mixed with the
         powered probabilities; 0 for ``calibration=None``.

@@ -254,10 +254,12 @@ def score_of_left_out(
 ) -> TrialResult:
     """The log probabilities of the classes of the first rows, each left out of a forest of all.
 
-    `doubt` is the share of even probabilities in those that are judged.
+    `doubt` is the share of even probabilities in those that are judged. These are not drawn to the
+    shares of the classes, beside which features that tell little would look too good.
     """
     X, y = rows
-    forest = _core.MondrianClassifier(**settings)
+    calibration = None if settings["calibration"] is None else "loo-power"
+    forest = _core.MondrianClassifier(**{**settings, "calibration": calibration})
     classes, codes = np.unique(y, return_inverse=True)
     labels: list[Label] = [int(value) for value in classes]
     # Classes are declared, so that one keeps its column while its only row is left out.
@@ -271,9 +273,7 @@ def score_of_left_out(
         **options,
     )
     left_out = np.arange(n_held, dtype=np.uint64)
-    proba = forest.loo_proba(
-        left_out, None, calibration=settings["calibration"], n_threads=n_threads
-    )[0]
+    proba = forest.loo_proba(left_out, None, calibration=calibration, n_threads=n_threads)[0]
     chosen = proba[np.arange(n_held), codes[:n_held]]
     by_row = np.log((1.0 - doubt) * chosen + doubt / len(labels))
     if row_weights is not None:

@@ -222,7 +222,7 @@ impl ClassifierCells {
         Ok(links.into_iter().map(link_numbers).collect())
     }
 
-    /// The probabilities of the classes of left-out rows by discount, given all votes for them and power and noise of each
+    /// The probabilities of the classes of left-out rows by discount, given all votes for them and what calibrates each
     /// discount.
     fn proba_of_left_out_votes<'py>(
         &self,

@@ -255,7 +255,7 @@ fn messages_say_what_was_expected_and_found() {
         assert_eq!((byte, found, what), (*at, path, expected), "{message}");
     };
     check(Classifier, "discount", &(-1.0f64).to_le_bytes(), "expected positive and finite, found -1");
-    check(Classifier, "calibration", &[2], "expected 0 (None) or 1 (LeaveOneOut), found 2");
+    check(Classifier, "calibration", &[3], "expected 0 (None) or 1 (PowerAlone) or 2 (LeaveOneOut), found 3");
     check(Classifier, "settings.predictive", &[7], "expected 0 (Averaged) or 1 (Realised), found 7");
     check(Classifier, "value_width", &[5], "expected 4 or 8 bytes, found 5");
     check(Classifier, "targets[2]", &[9], "expected the number of a class, below 2, found 9");
@@ -269,7 +269,7 @@ fn messages_say_what_was_expected_and_found() {
         Classifier,
         "annotation",
         &[0xff; 8],
-        "expected a length of at most 194, for which there are bytes left, found 18446744073709551615",
+        "expected a length of at most 205, for which there are bytes left, found 18446744073709551615",
     );
     check(Regressor, "targets[3]", &nan, "expected a finite number, found NaN");
     check(

@@ -12,8 +12,9 @@
 //! *The shares of the classes.* Where features tell little of the classes, the best power is far below 1, and even
 //! probabilities are worse than the shares `pi_k` of the classes. So a power `a < 1` draws to the shares in place of even
 //! probabilities: `p_k^a pi_k^((1 - a) (1 - h))` stands for `p_k^a`, where `h` is the weight of the base measure `H` in the row's
-//! average. The shares are those of the rows that calibrate, each class counted [`UNSEEN`] more; where a row is left out, it is
-//! not counted either.
+//! average. The shares are those of all rows, each class counted [`UNSEEN`] more; while the power is fitted, a left-out row is
+//! not counted either. With weights, a class weighs its number of rows times the mean weight of those of them that calibrate,
+//! since an owner of some cells does not know the weights of others' rows.
 //!
 //! *What stays.* The prior stays: the base measure of the hierarchy gives all classes the same probability, and so do its
 //! powers and the noise. Far from all rows `h` is 1, and the prediction is still the prior. A power of 1 or more keeps the order
@@ -65,7 +66,7 @@ const USUAL_WEIGHT: f64 = 10.0;
 const MAX_NOISE: f64 = 0.99;
 /// Smaller probabilities of a row's own class count as this one, so that no row outweighs all others.
 const SMALLEST: f64 = 1e-18;
-/// The weight of a class that has no rows among those that calibrate, where their classes are counted.
+/// What every class weighs more than its rows, of which a class that is declared may have none.
 const UNSEEN: f64 = 0.5;
 /// Copies are used where at least this share of them have a copy of another class.
 const DISAGREE: f64 = 0.05;
@@ -201,8 +202,9 @@ pub(super) fn links(
     let usable: Vec<usize> = chosen.usable().collect();
     let weights = over_their_mean(usable.iter().map(|&i| forest.row_targets().weight(rows[i])).collect());
     let with_shares = calibration == Calibration::LeaveOneOut;
-    let of_classes =
-        with_shares.then(|| ClassWeights::new(usable.iter().map(|&i| columns[i]), &weights, live.len()));
+    let n_rows: Vec<usize> = live.iter().map(|&class| classes.n_rows[class as usize]).collect();
+    let used = || usable.iter().map(|&i| columns[i]).zip(weights.iter().copied());
+    let of_classes = with_shares.then(|| ClassWeights::new(&n_rows, used()));
     let link = |averages: &Averages| {
         let values = |row: usize| joint.map(|joint| &joint[row * live.len()..(row + 1) * live.len()]);
         let all: Vec<Average<'_>> = averages.rows().collect();
@@ -264,18 +266,28 @@ pub(super) fn choose(forest: &Forest<ClassCounts>, classes: &ClassTable, n_rows:
 
 fn over_their_mean(mut weights: Vec<f64>) -> Vec<f64> {
     let mean = weights.iter().sum::<f64>() / weights.len() as f64;
-    weights.iter_mut().for_each(|weight| *weight /= mean);
+    for weight in &mut weights {
+        *weight /= mean;
+    }
     weights
 }
 
-/// The weights of the classes of some rows.
+/// The weights of the classes, of all rows.
 struct ClassWeights(Vec<f64>);
 
 impl ClassWeights {
-    fn new(columns: impl Iterator<Item = usize>, weights: &[f64], n_classes: usize) -> Self {
-        let mut of_classes = vec![UNSEEN; n_classes];
-        columns.zip(weights).for_each(|(column, weight)| of_classes[column] += weight);
-        Self(of_classes)
+    /// Given the number of rows of each class, and some rows' classes and weights.
+    fn new(n_rows: &[usize], some: impl Iterator<Item = (usize, f64)>) -> Self {
+        let mut of_some = vec![(0.0, 0.0); n_rows.len()];
+        for (class, weight) in some {
+            of_some[class].0 += weight;
+            of_some[class].1 += 1.0;
+        }
+        let weight = |(&n, (sum, of)): (&usize, (f64, f64))| {
+            let mean = if of > 0.0 { sum / of } else { 1.0 };
+            UNSEEN + n as f64 * mean
+        };
+        Self(n_rows.iter().zip(of_some).map(weight).collect())
     }
 
     fn shares(&self) -> Vec<f64> {

@@ -158,7 +158,13 @@ impl NodePosterior for Classification {
             return Err(Error::NotMergeable { what: "discounts" });
         }
         if self.settings.calibration != other.settings.calibration {
-            return Err(Error::NotMergeable { what: "calibrations" });
+            let both = [self.settings.calibration, other.settings.calibration];
+            let what = if both.contains(&Calibration::None) {
+                "calibrations"
+            } else {
+                "calibrations: one of them comes from a file of an older version"
+            };
+            return Err(Error::NotMergeable { what });
         }
         if self.settings.posterior != other.settings.posterior {
             return Err(Error::NotMergeable { what: "posteriors" });

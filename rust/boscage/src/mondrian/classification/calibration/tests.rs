@@ -199,8 +199,9 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
         class.unwrap_or(2)
     };
     let columns: Vec<usize> = (0..3000).map(|_| draw(&mut stream)).collect();
-    let weights = vec![1.0; columns.len()];
-    let classes = ClassWeights::new(columns.iter().copied(), &weights, 3);
+    let n_rows: Vec<usize> =
+        (0..3).map(|class| columns.iter().filter(|&&own| own == class).count()).collect();
+    let classes = ClassWeights::new(&n_rows, columns.iter().map(|&class| (class, 1.0)));
     let own = classes.shares();
     assert!(own.iter().zip(shares).all(|(a, b)| (a - b).abs() < 0.02), "{own:?}");
     // Another row's class stands where the forest is certain.
@@ -240,15 +241,11 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
 /// The shares of others: with its own weight a row would speak for its own class.
 #[test]
 fn a_row_is_not_counted_in_its_shares() {
-    let classes = ClassWeights::new([0, 0, 1].into_iter(), &[1.5, 0.5, 1.0], 3);
-    assert_eq!(classes.log_odds(1, 0, 1.5), libm::log(1.5 / 1.0));
-    assert_eq!(classes.log_odds(0, 1, 1.0), libm::log(2.5 / 0.5));
-    assert_eq!(classes.log_odds(2, 0, 0.5), libm::log(0.5 / 2.0));
-    assert!(
-        classes
-            .shares()
-            .iter()
-            .zip([2.5, 1.5, 0.5])
-            .all(|(share, weight)| (share - weight / 4.5).abs() < 1e-15)
-    );
+    // Of the last class no row calibrates, and the one before it has none.
+    let classes = ClassWeights::new(&[4, 2, 0, 3], [(0, 1.5), (0, 0.5), (1, 0.25)].into_iter());
+    assert_eq!(classes.log_odds(1, 0, 1.5), libm::log(1.0 / 3.0));
+    assert_eq!(classes.log_odds(0, 1, 0.25), libm::log(4.5 / 0.75));
+    assert_eq!(classes.log_odds(2, 1, 1.0), libm::log(0.5 / 0.5));
+    let expected = [4.5, 1.0, 0.5, 3.5].map(|weight| weight / 9.5);
+    assert!(classes.shares().iter().zip(expected).all(|(share, own)| (share - own).abs() < 1e-15));
 }
