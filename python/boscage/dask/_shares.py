@@ -9,7 +9,7 @@ machine.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import distributed
 import numpy as np
@@ -27,6 +27,8 @@ from boscage.mondrian.classifier import MondrianForestClassifier
 from boscage.mondrian.regressor import MondrianForestRegressor
 
 Self = TypeVar("Self", bound="Share")
+Link: TypeAlias = tuple[float, float, list[float]]
+"""Power and noise of a calibration, and the shares of the classes."""
 
 VERSION = _core.__version__
 """The version of this process; those of all workers must be the same."""
@@ -303,7 +305,7 @@ class ClassifierShare(Share):
         votes: FloatArray = model.add_votes(rows, before, n_threads=n_threads)
         return votes
 
-    def _of_sums(self, sums: FloatArray, common: Any) -> FloatArray:
+    def _of_sums(self, sums: FloatArray, common: Link) -> FloatArray:
         proba: FloatArray = self._forest._model.proba_of_votes(sums, common)
         return proba
 
@@ -336,11 +338,11 @@ class ClassifierShare(Share):
         )
         return votes
 
-    def link(self, votes: FloatArray) -> tuple[float, float, list[float]]:
+    def link(self, votes: FloatArray) -> Link:
         """What calibrates, given all votes for the rows that do."""
         model = self._forest._model
-        power, noise, class_shares = model.links_of_votes([model.discount], aligned(votes))[0]
-        return power, noise, class_shares
+        link: Link = model.links_of_votes([model.discount], aligned(votes))[0]
+        return link
 
     def choose_discount(self, calibrating: FloatArray, judging: FloatArray) -> float:
         """The best discount, given all votes for the rows that calibrate and that judge."""

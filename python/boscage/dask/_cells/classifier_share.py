@@ -11,11 +11,11 @@ from boscage import _core
 from boscage._types import FloatArray, Ids, IntArray, Rows
 from boscage.dask._cells.rows import Piece
 from boscage.dask._cells.shares import CellShare, Growth
-from boscage.dask._shares import aligned
+from boscage.dask._shares import Link, aligned
 from boscage.mondrian._discount import best_discount
 
-Links: TypeAlias = list[tuple[float, float, list[float]]]
-"""Power and noise of the calibration, and shares of classes, by discount."""
+Links: TypeAlias = list[Link]
+"""What calibrates, by discount."""
 Discounts: TypeAlias = list[float] | None
 """Some discounts; None means that of the forest."""
 

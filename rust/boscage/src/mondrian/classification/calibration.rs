@@ -97,21 +97,32 @@ impl CalibrationLink {
         unknown: impl Fn(usize) -> Option<usize>,
     ) -> Vec<f64> {
         let mut out = Vec::with_capacity(averages.proba.len());
+        let log_shares = self.log_shares();
         for (row, average) in averages.rows().enumerate() {
             let (start, n_classes) = (out.len(), average.proba.len());
             out.extend(average.proba);
             let values = values.map(|values| &values[row * n_classes..(row + 1) * n_classes]);
-            self.apply(&mut out[start..], average.base, values, unknown(row));
+            self.apply(&mut out[start..], (average.base, &log_shares), values, unknown(row));
         }
         out
     }
 
-    /// Calibrates a row's probabilities, given the weight of the base measure.
-    fn apply(&self, proba: &mut [f64], base: f64, values: Option<&[f64]>, unknown: Option<usize>) {
+    fn log_shares(&self) -> Vec<f64> {
+        self.class_shares.iter().map(|share| share.ln()).collect()
+    }
+
+    /// Calibrates a row's probabilities, given the weight of the base measure, and the logarithms of the classes' shares.
+    fn apply(
+        &self,
+        proba: &mut [f64],
+        (base, log_shares): (f64, &[f64]),
+        values: Option<&[f64]>,
+        unknown: Option<usize>,
+    ) {
         let most = proba.iter().copied().fold(0.0, f64::max);
         let values = values.filter(|_| self.weight > 0.0);
         if most > 0.0 && (self.power != 1.0 || values.is_some()) {
-            self.sharpen(proba, (most, base), values);
+            self.sharpen(proba, most, (base, log_shares), values);
         }
         if self.noise == 0.0 {
             return;
@@ -124,13 +135,19 @@ impl CalibrationLink {
         }
     }
 
-    fn sharpen(&self, proba: &mut [f64], (most, base): (f64, f64), values: Option<&[f64]>) {
+    fn sharpen(
+        &self,
+        proba: &mut [f64],
+        most: f64,
+        (base, log_shares): (f64, &[f64]),
+        values: Option<&[f64]>,
+    ) {
         for p in &mut *proba {
             *p = self.power * (*p / most).ln();
         }
         let of_shares = of_shares(self.power, base);
         if of_shares > 0.0 {
-            proba.iter_mut().zip(&self.class_shares).for_each(|(log, share)| *log += of_shares * share.ln());
+            proba.iter_mut().zip(log_shares).for_each(|(log, share)| *log += of_shares * share);
         }
         if let Some(values) = values {
             proba.iter_mut().zip(values).for_each(|(log, value)| *log += self.weight * value);

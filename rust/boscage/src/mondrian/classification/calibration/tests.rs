@@ -58,7 +58,7 @@ fn power_and_weight_are_found_together() {
                 let total: f64 = logs.iter().map(|log| log.exp()).sum();
                 let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
                 let plain = proba.clone();
-                link.apply(&mut proba, 0.0, Some(&values), None);
+                link.apply(&mut proba, (0.0, &link.log_shares()), Some(&values), None);
                 let mut rest = stream.unit();
                 let own = proba.iter().position(|p| {
                     rest -= p;
@@ -159,17 +159,17 @@ fn copies_count_where_they_disagree() {
 fn noise_is_spread_over_the_classes_that_are_known() {
     let link = CalibrationLink { power: 2.0, noise: 0.3, ..CalibrationLink::NONE };
     let mut proba = [0.0, 1.0, 0.0];
-    link.apply(&mut proba, 0.0, None, None);
+    link.apply(&mut proba, (0.0, &link.log_shares()), None, None);
     assert!(proba.iter().zip([0.1, 0.8, 0.1]).all(|(a, b)| (a - b).abs() < 1e-15));
     let mut proba = [0.0, 1.0, 0.0];
-    link.apply(&mut proba, 0.0, None, Some(0));
+    link.apply(&mut proba, (0.0, &link.log_shares()), None, Some(0));
     assert!(proba.iter().zip([0.0, 0.85, 0.15]).all(|(a, b)| (a - b).abs() < 1e-15));
 }
 
 #[test]
 fn powers_keep_equal_and_vanishing_probabilities() {
     let raise = |proba: &mut [f64], power: f64| {
-        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, 0.0, None, None);
+        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, (0.0, &[]), None, None);
     };
     let mut proba = [0.25; 4];
     raise(&mut proba, 7.3);
@@ -228,13 +228,13 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
     // So a certain row is predicted by the shares, and one that is far from all rows by the prior.
     let link = CalibrationLink { power: 0.1, class_shares: shares.to_vec(), ..CalibrationLink::NONE };
     let mut proba = [0.02, 0.02, 0.96];
-    link.apply(&mut proba, 0.0, None, None);
+    link.apply(&mut proba, (0.0, &link.log_shares()), None, None);
     let expected = [0.02_f64, 0.02, 0.96].iter().zip(shares).map(|(p, share)| p.powf(0.1) * share.powf(0.9));
     let expected: Vec<f64> = expected.collect();
     let sum: f64 = expected.iter().sum();
     assert!(proba.iter().zip(&expected).all(|(a, b)| (a - b / sum).abs() < 1e-15), "{proba:?}");
     let mut proba = [1.0 / 3.0; 3];
-    link.apply(&mut proba, 1.0, None, None);
+    link.apply(&mut proba, (1.0, &link.log_shares()), None, None);
     assert!(proba.iter().all(|p| (p - 1.0 / 3.0).abs() < 1e-15), "{proba:?}");
 }
 
