@@ -10,6 +10,7 @@ from typing_extensions import Self
 __all__ = [
     "CALIBRATING_ROWS",
     "RULE_ROWS",
+    "TREND_ROWS",
     "BartClassifier",
     "BartRegressor",
     "BartSettings",
@@ -41,6 +42,7 @@ __all__ = [
 
 __version__: str
 CALIBRATING_ROWS: int
+TREND_ROWS: int
 RULE_ROWS: int
 
 _Rows = NDArray[np.float32] | NDArray[np.float64]
@@ -48,7 +50,9 @@ _Label = bool | int | float | str
 _Contributions = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Progress = Callable[[int, int], None]
 # Power, noise, and the shares of the classes.
-_Link = tuple[float, float, list[float]]
+_Numbers = list[float]
+_ClassTrend = tuple[float, list[int], _Numbers, _Numbers, _Numbers, _Numbers, _Numbers]
+_Link = tuple[float, float, float, list[float], _ClassTrend | None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
 _Categories = list[tuple[int, list[_Label], list[float], float]]
@@ -414,6 +418,7 @@ class ClassifierCells(_Cells):
         *,
         discount: float = 10.0,
         calibration: str | None = None,
+        trend: bool = False,
         declared: list[_Label] | None = None,
         sample_weight: NDArray[np.float64] | None = None,
     ) -> Self: ...
@@ -432,12 +437,14 @@ class ClassifierCells(_Cells):
         self,
         rows: NDArray[np.uint32],
         copies: NDArray[np.uint8],
+        of_trend: NDArray[np.uint32],
         discounts: list[float],
         votes: list[NDArray[np.uint64]],
     ) -> list[_Link]: ...
     def proba_of_left_out_votes(
         self,
         rows: NDArray[np.uint32],
+        of_trend: NDArray[np.uint32],
         discounts: list[float],
         votes: list[NDArray[np.uint64]],
         links: list[_Link],
@@ -555,6 +562,7 @@ class MondrianClassifier(_MondrianForest):
         posterior: str = "kneser-ney",
         calibration: str | None = ...,
         joint_kernel: str = "auto",
+        trend: bool = True,
         predictive: str = "averaged",
         seed: int = 0,
         share: tuple[int, int] | None = None,
@@ -600,19 +608,21 @@ class MondrianClassifier(_MondrianForest):
     def targets(self) -> NDArray[np.uint32]: ...
     def declared(self) -> list[_Label]: ...
     def set_discount(self, discount: float) -> None: ...
-    def set_posterior(self, posterior: str, calibration: str | None, joint_kernel: str) -> None: ...
+    def set_posterior(
+        self, posterior: str, calibration: str | None, joint_kernel: str, trend: bool
+    ) -> None: ...
     @property
     def joint_kernel(self) -> str: ...
     def takes_limit(self, n_rows: int) -> bool: ...
     @property
     def has_limit(self) -> bool: ...
-    def calibration_link(
-        self, *, n_threads: int = 1
-    ) -> tuple[float, float, float, list[float]]: ...
+    def calibration_link(self, *, n_threads: int = 1) -> _Link: ...
     def add_votes(
         self, X: _Rows, before: NDArray[np.float64] | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]: ...
-    def proba_of_votes(self, votes: NDArray[np.float64], link: _Link) -> NDArray[np.float64]: ...
+    def proba_of_votes(
+        self, X: _Rows, votes: NDArray[np.float64], link: _Link
+    ) -> NDArray[np.float64]: ...
     def calibrating_ids(self) -> NDArray[np.uint64]: ...
     def add_left_out_votes(
         self,
@@ -636,6 +646,8 @@ class MondrianClassifier(_MondrianForest):
     def posterior(self) -> str: ...
     @property
     def calibration(self) -> str | None: ...
+    @property
+    def trend(self) -> bool: ...
 
 @final
 class MondrianRegressor(_MondrianForest):

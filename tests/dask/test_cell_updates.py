@@ -51,6 +51,8 @@ def test_any_updates_give_the_forest_of_one_machine(client, owners, number, seed
     ids = rng.permutation(1000)[:N_ROWS].astype(np.uint64)
     first, rest = slice(0, N_FIRST), slice(N_FIRST, N_ROWS)
     one.fit(x[first], y[first], ids=ids[first])
+    if getattr(one, "calibration", None) is not None:
+        assert one.trend_slopes_ is not None
     X, Y, I = parted(rng, x[first], y[first], ids[first])  # noqa: E741
     forest = apart(one, client).fit(X, Y, ids=I)
     check_same(forest, one)

@@ -26,7 +26,8 @@ def data(n: int, d: int = 4, n_classes: int = 3, seed: int = 0) -> tuple[Array, 
 
 def make(**params: Any) -> MondrianForestClassifier:
     settings: dict[str, Any] = {"n_estimators": 20, "feature_range": (0.0, 1.0), "random_state": 3}
-    return MondrianForestClassifier(**({"feature_weights": None} | settings | params))
+    settings |= {"feature_weights": None, "trend": None}
+    return MondrianForestClassifier(**(settings | params))
 
 
 def sharpened(proba: Array, power: Any, noise: Any) -> Array:

@@ -38,6 +38,7 @@ def make(**params: Any) -> MondrianForestClassifier:
         "random_state": 3,
         "posterior": "joint",
         "joint_kernel": "trees",
+        "trend": None,
     }
     return MondrianForestClassifier(**(settings | params))
 
@@ -233,6 +234,7 @@ def test_rows_left_out_in_groups_calibrate_as_well_as_one_by_one() -> None:
     other.predict(x[:3])
     other.partial_fit(2.0 * x[:50], y[:50], ids=np.arange(5000, 5050))
     other.partial_fit(x[:700], y[:700], ids=np.arange(700)).forget(np.arange(5000, 5050))
+    other = with_power_alone(other)
     assert other.joint_weight_ == model.joint_weight_
     np.testing.assert_array_equal(other.predict_proba(x[::9]), model.predict_proba(x[::9]))
 
@@ -331,7 +333,7 @@ def test_digits_are_predicted_better_together(joint_kernel: Any) -> None:
     x, y = load_digits(return_X_y=True)
     losses = []
     for params in ({"posterior": "joint", "joint_kernel": joint_kernel}, ALONE):
-        settings: dict[str, Any] = {**params, "feature_weights": None}
+        settings: dict[str, Any] = {**params, "feature_weights": None, "trend": None}
         models = [MondrianForestClassifier(30, random_state=i, **settings) for i in (0, 1)]
         proba = [model.fit(x[::2], y[::2]).predict_proba(x[1::2]) for model in models]
         losses.append(np.mean([log_loss(y[1::2], p) for p in proba]))

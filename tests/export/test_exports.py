@@ -183,7 +183,7 @@ def test_leaves_of_calibrated_forests(posterior: str, labels: str, dtype: str) -
     forest.fit(X, THREE if labels == "told" else rng.choice(3, size=len(X), p=[0.7, 0.2, 0.1]))
     rows = rows_for(forest, dtype)
     sums = of_leaves(forest, rows)
-    power, noise, weight, shares = forest._model.calibration_link()
+    power, noise, weight, shares, trend = forest._model.calibration_link()
     with np.errstate(divide="ignore"):
         logs = power * np.log(sums[:, :3])
     assert (posterior == "joint") == (weight > 0.0)
@@ -194,6 +194,13 @@ def test_leaves_of_calibrated_forests(posterior: str, labels: str, dtype: str) -
         assert power < 1.0
     if shares:
         logs += (1.0 - power) * (1.0 - sums[:, -1:]) * np.log(shares)
+    assert (labels == "told") == (trend is not None)
+    if trend is not None:
+        of_trend, features, rates, low, width, means, slopes = (np.asarray(part) for part in trend)
+        places = (rows[:, features] - low) / width
+        within = np.clip(places, 0.0, 1.0)
+        left = np.exp(-np.abs(places - within) @ rates)
+        logs += left[:, None] * of_trend * ((within - means) @ slopes.reshape(len(features), 3))
     expected = (1.0 - noise) * softmax(logs, axis=1) + noise / 3.0
     found = by_onnx(forest, rows, approximate=True)
     assert np.allclose(found["probabilities"], expected, rtol=0.0, atol=1e-6)

@@ -24,7 +24,7 @@ def with_power_alone(model: MondrianForestClassifier) -> MondrianForestClassifie
 
     Without shares, its probabilities show the joint function.
     """
-    model._model.set_posterior(model.posterior, "loo-power", model.joint_kernel)
+    model._model.set_posterior(model.posterior, "loo-power", model.joint_kernel, False)
     return model
 
 

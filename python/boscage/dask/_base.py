@@ -340,7 +340,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             sums = dask.delayed(self._share.add, pure=False)(
                 share, fitted.common, part, sums, number
             )
-        return dask.delayed(self._share.finish, pure=False)(fitted.shares[-1], fitted.common, sums)
+        return dask.delayed(self._share.finish, pure=False)(
+            fitted.shares[-1], fitted.common, part, sums
+        )
 
     # -- the forest -------------------------------------------------------------------------------
 

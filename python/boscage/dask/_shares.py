@@ -27,8 +27,8 @@ from boscage.mondrian.classifier import MondrianForestClassifier
 from boscage.mondrian.regressor import MondrianForestRegressor
 
 Self = TypeVar("Self", bound="Share")
-Link: TypeAlias = tuple[float, float, list[float]]
-"""Power and noise of a calibration, and the shares of the classes."""
+Link: TypeAlias = tuple[Any, ...]
+"""The numbers of a calibration, as the compiled module gives and takes them."""
 
 VERSION = _core.__version__
 """The version of this process; those of all workers must be the same."""
@@ -122,8 +122,8 @@ class Share:
         """Sums over these trees and those before, for checked rows."""
 
     @abstractmethod
-    def _of_sums(self, sums: FloatArray, common: Any) -> FloatArray:
-        """Predictions, given the sums over all trees."""
+    def _of_sums(self, rows: Rows, sums: FloatArray, common: Any) -> FloatArray:
+        """Predictions of checked rows, given the sums over all trees."""
 
     @abstractmethod
     def complete(self, common: Any) -> None:
@@ -150,9 +150,11 @@ class Share:
             model, rows, n_threads = self._with_threads()._query(X)
         return self._sums(model, rows, common, aligned(before), n_threads)
 
-    def finish(self, common: Any, sums: FloatArray) -> FloatArray:
+    def finish(self, common: Any, X: Any, sums: FloatArray) -> FloatArray:
         """Predictions of a partition, given the sums over all trees."""
-        return self._of_sums(aligned(sums), common) if len(sums) else sums
+        if not len(sums):
+            return sums
+        return self._of_sums(self._forest._query(dense(X))[1], aligned(sums), common)
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -305,8 +307,8 @@ class ClassifierShare(Share):
         votes: FloatArray = model.add_votes(rows, before, n_threads=n_threads)
         return votes
 
-    def _of_sums(self, sums: FloatArray, common: Link) -> FloatArray:
-        proba: FloatArray = self._forest._model.proba_of_votes(sums, common)
+    def _of_sums(self, rows: Rows, sums: FloatArray, common: Link) -> FloatArray:
+        proba: FloatArray = self._forest._model.proba_of_votes(rows, sums, common)
         return proba
 
     def complete(self, common: Any) -> None:
@@ -377,7 +379,7 @@ class RegressorShare(Share):
         components: FloatArray = model.add_components(rows, before, n_threads=n_threads)
         return components
 
-    def _of_sums(self, sums: FloatArray, common: list[float]) -> FloatArray:
+    def _of_sums(self, rows: Rows, sums: FloatArray, common: list[float]) -> FloatArray:
         model = self._forest._model
         model.complete(common, n_threads=self._with_threads()._n_threads())
         mean, variance = model.moments_of_components(sums)

@@ -14,6 +14,7 @@ from boscage._bases.estimator import Estimator
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray
 from boscage.bart import BARTClassifier, BARTRegressor
 from boscage.bayes import BayesianTreeClassifier, BayesianTreeRegressor
+from boscage.explain._class_link import Link
 from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
 from boscage.mondrian._missing import fill
 
@@ -35,20 +36,6 @@ class AddedTree:
     @property
     def is_leaf(self) -> BoolArray:
         return self.children_left < 0
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """``softmax(power * log p + (1 - power) * (1 - h) * log shares + weight * f)``.
-
-    It is mixed with noise. The outputs are ``p`` for each class, then ``f`` if its weight is
-    positive, and then ``h`` if there are shares of classes.
-    """
-
-    power: float
-    noise: float
-    weight: float
-    class_shares: list[float]
 
 
 @dataclass(frozen=True)
@@ -81,8 +68,9 @@ class Ensemble:
     constants: FloatArray
     """What is added to the sums, of shape (n_outputs,)."""
     classes: AnyArray | None = None
-    link: Calibration | MeanOfDraws | None = None
-    """None where the sums are the predictions."""
+    link: Link | MeanOfDraws | None = None
+    """None where the sums are the predictions. Before a `Link` they are the probabilities ``p`` of
+    each class, then ``f`` if its weight is positive, and then ``h`` if there are shares."""
     trend: list[TrendPart] = field(default_factory=list)
     missing: FloatArray | None = None
     """The numbers that stand for missing values of each feature."""
@@ -170,9 +158,9 @@ def _of_forest(model: MondrianForestRegressor | MondrianForestClassifier) -> Ens
     if isinstance(model, MondrianForestClassifier):
         # Not centred: a sum of numbers that are not negative keeps its relative precision.
         sums = trees, np.zeros(trees[0].values.shape[1])
-        found = Calibration(*compiled.calibration_link(n_threads=n_threads))
-        link = None if found == Calibration(1.0, 0.0, 0.0, []) else found
-        return _ensemble(model, sums, classes=model.classes_, link=link, missing=missing)
+        link = Link.of(compiled.calibration_link(n_threads=n_threads))
+        of_link = None if link == Link() else link
+        return _ensemble(model, sums, classes=model.classes_, link=of_link, missing=missing)
     constant, parts = compiled.trend_parts(n_threads=n_threads) or (0.0, [])
     trend = [TrendPart(*part) for part in parts]
     return _ensemble(model, _centred(trees, constant), trend=trend, missing=missing)

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from boscage._core import __version__
 from boscage._types import AnyArray, FloatArray
-from boscage.export._ensemble import AddedTree, Calibration, Ensemble, MeanOfDraws
+from boscage.explain._class_link import ClassTrend, Link
+from boscage.export._ensemble import AddedTree, Ensemble, MeanOfDraws
 
 # The oldest versions that have all that is needed, which most runtimes know.
 _OPSETS = {"": 17, "ai.onnx.ml": 3}
@@ -150,11 +151,7 @@ def _add_trend(graph: _Graph, ensemble: Ensemble, sums: str) -> str:
     """Adds a function of each feature of the trend, piecewise linear."""
     if not ensemble.trend:
         return sums
-    features = [part.feature for part in ensemble.trend]
-    x = graph.to_double(graph.add("Gather", "X", graph.constant(features, np.int64), axis=1))
-    if ensemble.missing is not None:
-        numbers = graph.constant(ensemble.missing[features])
-        x = graph.add("Where", graph.add("IsNaN", x), numbers, x)
+    x = _features(graph, ensemble, [part.feature for part in ensemble.trend])
 
     def column(name: str) -> str:
         return graph.constant([getattr(part, name) for part in ensemble.trend])
@@ -172,6 +169,15 @@ def _add_trend(graph: _Graph, ensemble: Ensemble, sums: str) -> str:
     return graph.add("Add", sums, graph.add("ReduceSum", by_feature, axes, keepdims=0))
 
 
+def _features(graph: _Graph, ensemble: Ensemble, features: list[int]) -> str:
+    """Some columns of the rows in double precision, without missing values."""
+    x = graph.to_double(graph.add("Gather", "X", graph.constant(features, np.int64), axis=1))
+    if ensemble.missing is None:
+        return x
+    numbers = graph.constant(ensemble.missing[features])
+    return graph.add("Where", graph.add("IsNaN", x), numbers, x)
+
+
 def _add_classes(
     graph: _Graph, ensemble: Ensemble, sums: str, element: int
 ) -> list[onnx.ValueInfoProto]:
@@ -181,8 +187,8 @@ def _add_classes(
     match ensemble.link:
         case None:
             proba = sums
-        case Calibration():
-            proba = _calibrated(graph, ensemble.link, sums, n_classes)
+        case Link():
+            proba = _calibrated(graph, ensemble, ensemble.link, sums)
         case MeanOfDraws():
             proba = _mean_of_draws(graph, ensemble.link, sums, n_classes)
     graph.add("Cast", proba, to=element, output="probabilities")
@@ -201,7 +207,9 @@ def _add_classes(
     ]
 
 
-def _calibrated(graph: _Graph, link: Calibration, sums: str, n_classes: int) -> str:
+def _calibrated(graph: _Graph, ensemble: Ensemble, link: Link, sums: str) -> str:
+    assert ensemble.classes is not None
+    n_classes = len(ensemble.classes)
     parts = {"means": n_classes}
     if link.weight > 0.0:
         parts["function"] = n_classes
@@ -216,12 +224,26 @@ def _calibrated(graph: _Graph, link: Calibration, sums: str, n_classes: int) -> 
         added = graph.add("Mul", names["function"], graph.constant(link.weight))
         logs = graph.add("Add", logs, added)
     if "base" in names:
-        drawn = graph.constant((1.0 - link.power) * np.log(link.class_shares))
         others = graph.add("Sub", graph.constant(1.0), names["base"])
-        logs = graph.add("Add", logs, graph.add("Mul", others, drawn))
+        logs = graph.add("Add", logs, graph.add("Mul", others, graph.constant(link.to_shares)))
+    if link.trend is not None:
+        logs = graph.add("Add", logs, _class_trend(graph, ensemble, link.trend))
     proba = graph.add("Softmax", logs, axis=1)
     kept = graph.add("Mul", proba, graph.constant(1.0 - link.noise))
     return graph.add("Add", kept, graph.constant(link.noise / n_classes))
+
+
+def _class_trend(graph: _Graph, ensemble: Ensemble, trend: ClassTrend) -> str:
+    """The weighted values of a trend."""
+    x = _features(graph, ensemble, trend.features)
+    apart = graph.add("Sub", x, graph.constant(trend.low))
+    places = graph.add("Div", apart, graph.constant(trend.width))
+    within = graph.add("Clip", places, graph.constant(0.0), graph.constant(1.0))
+    beyond = graph.add("Abs", graph.add("Sub", places, within))
+    exponent = graph.add("MatMul", beyond, graph.constant(-trend.rates[:, np.newaxis]))
+    z = graph.add("Sub", within, graph.constant(trend.means))
+    values = graph.add("MatMul", z, graph.constant(trend.weight * trend.slopes))
+    return graph.add("Mul", graph.add("Exp", exponent), values)
 
 
 def _mean_of_draws(graph: _Graph, link: MeanOfDraws, sums: str, n_classes: int) -> str:

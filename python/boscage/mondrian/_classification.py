@@ -28,6 +28,7 @@ class ClassificationForest(MondrianForest):
     posterior: Literal["kneser-ney", "joint"]
     calibration: Literal["loo"] | None
     joint_kernel: Literal["auto", "trees", "limit"]
+    trend: Literal["auto"] | None
 
     def _settings(self) -> dict[str, Any]:
         discount = self.discount
@@ -41,12 +42,15 @@ class ClassificationForest(MondrianForest):
             _validation.check_choice("calibration, unless None,", calibration, ("loo",))
         elif posterior == "joint":
             raise ValueError("posterior='joint' needs calibration='loo', found None")
+        if self.trend is not None:
+            _validation.check_choice("trend, unless None,", self.trend, ("auto",))
         return {
             **self._tree_settings(),
             "discount": DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
             "posterior": posterior,
             "calibration": calibration,
             "joint_kernel": check_joint_kernel(self),
+            "trend": self.trend is not None and calibration is not None,
         }
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:
@@ -60,6 +64,8 @@ class ClassificationForest(MondrianForest):
             "calibration": None if model.calibration is None else "loo",
             # Only the joint posterior has one, and others take the default.
             "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
+            # Only with a calibration.
+            "trend": "auto" if model.trend or model.calibration is None else None,
         }
 
     def _encode(
@@ -132,8 +138,9 @@ class ClassificationForest(MondrianForest):
         # Forests in older files keep the calibration that they had.
         keeps = None not in (self.calibration, model.calibration)
         calibration = model.calibration if keeps else self.calibration
-        own = self.posterior, calibration, self.joint_kernel
-        if (model.posterior, model.calibration, model.joint_kernel) != own:
+        has_trend = self.trend is not None and calibration is not None
+        own = self.posterior, calibration, self.joint_kernel, has_trend
+        if (model.posterior, model.calibration, model.joint_kernel, model.trend) != own:
             model.set_posterior(*own)
 
     def _changed(self) -> bool:

@@ -48,6 +48,7 @@ model_classes! {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("CALIBRATING_ROWS", boscage::CALIBRATING_ROWS)?;
+    module.add("TREND_ROWS", boscage::TREND_ROWS)?;
     module.add("RULE_ROWS", boscage::RULE_ROWS)?;
     add_model_classes(module)?;
     module.add_class::<mondrian::cell_plan::CellPlan>()?;

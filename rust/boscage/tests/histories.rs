@@ -407,7 +407,7 @@ proptest! {
         };
         let mut held = vec![0, 1];
         let mut once = classifier(&setting, &rows, &held);
-        once.set_posterior(ClassPosterior::KneserNey, Calibration::None, JointKernel::Trees).unwrap();
+        once.set_posterior(ClassPosterior::KneserNey, Calibration::None, JointKernel::Trees, false).unwrap();
         let mut often = fitted(&held);
         let probes = probes();
         let probes = Rows::from_f64(&probes, 2).unwrap();
@@ -453,7 +453,7 @@ proptest! {
         let loo = || forest.loo_proba(&ids, &[20.0], Calibration::None, &Run::default()).unwrap();
         let found = loo();
         let mut without = forest.clone();
-        without.set_posterior(ClassPosterior::KneserNey, Calibration::None, JointKernel::Trees).unwrap();
+        without.set_posterior(ClassPosterior::KneserNey, Calibration::None, JointKernel::Trees, false).unwrap();
         without.forget(&[out as u64]).unwrap();
         let proba = without.predict_proba(Rows::from_f64(&rows[out].x, 2).unwrap(), &Run::default()).unwrap();
         let classes = forest.classes();

@@ -47,6 +47,7 @@ class ClassifierCellShare(CellShare):
             self._growth.n_rows_of,
             discount=self._growth.settings["discount"],
             calibration=self._growth.settings["calibration"],
+            trend=self._growth.settings["trend"],
             declared=self._growth.declared,
             sample_weight=rows.weights,
         )
@@ -60,12 +61,15 @@ class ClassifierCellShare(CellShare):
         return self.core.left_out_votes(places, self._or_own(discounts), n_threads=n_threads)
 
     def links(self, discounts: Discounts, of_owners: list[NDArray[np.uint64]]) -> Links:
-        """What calibrates, given the votes of all owners for the rows that do."""
+        """What calibrates, given the votes of all owners for the rows that do.
+
+        This and what `judged` says is asked of the first owner, which has the rows of a trend.
+        """
         left_out, discounts = self._growth.left_out, self._or_own(discounts)
         if left_out is None:
-            return [(1.0, 0.0, [])] * len(discounts)
-        places = self._places(left_out.arrivals)
-        return self.core.links_of_votes(places, left_out.copies, discounts, of_owners)
+            return [(1.0, 0.0, 0.0, [], None)] * len(discounts)
+        places, of_trend = self._places(left_out.arrivals), self._places(self._growth.of_trend)
+        return self.core.links_of_votes(places, left_out.copies, of_trend, discounts, of_owners)
 
     def judged(
         self, arrivals: Ids, discounts: Discounts, links: Links, of_owners: list[NDArray[np.uint64]]
@@ -73,7 +77,9 @@ class ClassifierCellShare(CellShare):
         """The probabilities of all classes of left-out rows by discount."""
         places, discounts = self._places(arrivals), self._or_own(discounts)
         proba: FloatArray
-        proba = self.core.proba_of_left_out_votes(places, discounts, of_owners, links)
+        proba = self.core.proba_of_left_out_votes(
+            places, self._places(self._growth.of_trend), discounts, of_owners, links
+        )
         return proba
 
     def judging(self) -> tuple[IntArray, FloatArray | None]:

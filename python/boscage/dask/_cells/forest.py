@@ -226,8 +226,9 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
     counts, settings = recipe.class_counts(facts), recipe.learned.settings
     names = list(counts) if recipe.has_labels else None
     calibrating = judging = None
+    of_trend = np.empty(0, np.uint64)
     if settings.get("calibration") is not None:
-        calibrating = chooser.calibrating(np.array(names), recipe.learned)
+        calibrating, of_trend = chooser.calibrating(np.array(names), recipe.learned)
     n_rows = sum(of.n_rows for of in facts)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
         judging = chooser.judging(facts)
@@ -240,6 +241,7 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
         list(counts.values()),
         any(of.is_weighted for of in facts),
         calibrating,
+        of_trend,
         judging,
         VERSION,
     )

@@ -48,9 +48,13 @@ class Chooser:
         places, found = self._first(None, plan.seed, _core.RULE_ROWS, None, plan.cut_features)
         return self._sample(facts, places, found)
 
-    def calibrating(self, labels: Labels, plan: GrowthPlan) -> LeftOut:
-        """The rows that calibrate a forest, in the order of its seed."""
-        order = plan.seed, _core.CALIBRATING_ROWS
+    def calibrating(self, labels: Labels, plan: GrowthPlan) -> tuple[LeftOut, Ids]:
+        """The rows that calibrate a forest, in the order of its seed.
+
+        With them the arrivals of the rows that a trend is fitted to, of which they are the first.
+        """
+        has_trend, n = plan.settings["trend"], _core.CALIBRATING_ROWS
+        order = plan.seed, _core.TREND_ROWS if has_trend else n
         places, found = self._first(labels, *order, None, plan.cut_features)
         arrivals = [
             self.client.submit(rows.arrivals_of, own, each, pure=False)
@@ -59,7 +63,8 @@ class Chooser:
         chosen: LeftOut = self.client.submit(
             _left_out, places, found, arrivals, pure=False
         ).result()
-        return chosen
+        of_trend = chosen.arrivals if has_trend else chosen.arrivals[:0]
+        return LeftOut(chosen.arrivals[:n], chosen.copies[:n]), of_trend
 
     def judging(self, facts: list[Facts]) -> Ids:
         """The rows that judge discounts, by their arrivals."""

@@ -34,6 +34,8 @@ class Growth:
     is_weighted: bool
     left_out: LeftOut | None
     """The rows that calibrate, which all owners have; None if nothing is calibrated."""
+    of_trend: Ids
+    """The arrivals of the rows that a trend is fitted to, which the first owner has."""
     judging: Ids | None
     """The arrivals of the rows that judge discounts; None if the discount is known."""
     version: str

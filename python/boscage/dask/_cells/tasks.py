@@ -77,6 +77,8 @@ def route(plan: _core.CellPlan, own: Piece, growth: Growth, n_owners: int) -> li
     for arrivals in growth.left_out_of_all():
         left_out = np.flatnonzero(np.isin(own.arrivals, arrivals)).astype(np.uint32)
         by_owner = [np.union1d(rows, left_out) for rows in by_owner]
+    of_trend = np.flatnonzero(np.isin(own.arrivals, growth.of_trend)).astype(np.uint32)
+    by_owner[0] = np.union1d(by_owner[0], of_trend)
     return [moved.of(rows) for rows in by_owner]
 
 

@@ -255,11 +255,12 @@ def score_of_left_out(
     """The log probabilities of the classes of the first rows, each left out of a forest of all.
 
     `doubt` is the share of even probabilities in those that are judged. These are not drawn to the
-    shares of the classes, beside which features that tell little would look too good.
+    shares of the classes, beside which features that tell little would look too good, and have no
+    trend.
     """
     X, y = rows
     calibration = None if settings["calibration"] is None else "loo-power"
-    forest = _core.MondrianClassifier(**{**settings, "calibration": calibration})
+    forest = _core.MondrianClassifier(**{**settings, "calibration": calibration, "trend": False})
     classes, codes = np.unique(y, return_inverse=True)
     labels: list[Label] = [int(value) for value in classes]
     # Classes are declared, so that one keeps its column while its only row is left out.

@@ -127,7 +127,7 @@ pub(crate) struct ClassifierCells {
 impl ClassifierCells {
     /// The rows that the plan sends to an owner.
     #[new]
-    #[pyo3(signature = (plan, owner, X, codes, labels, n_rows_of, *, discount=10.0, calibration=None, declared=None, sample_weight=None))]
+    #[pyo3(signature = (plan, owner, X, codes, labels, n_rows_of, *, discount=10.0, calibration=None, trend=false, declared=None, sample_weight=None))]
     fn new(
         py: Python<'_>,
         plan: &CellPlan,
@@ -138,6 +138,7 @@ impl ClassifierCells {
         n_rows_of: Vec<u64>,
         discount: f64,
         calibration: Option<&str>,
+        trend: bool,
         declared: Option<Vec<Bound<'_, PyAny>>>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Self> {
@@ -150,6 +151,7 @@ impl ClassifierCells {
             posterior: ClassPosterior::KneserNey,
             calibration: self::calibration(calibration)?,
             joint_kernel: JointKernel::Trees,
+            trend,
         };
         let share = gate::brief(py, || {
             let batch = Batch { rows, ids: None, weights };
@@ -177,7 +179,7 @@ impl ClassifierCells {
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (rows, words) = (X.rows_with_missing()?, words("votes", &votes)?);
-        let link = link.map_or(CalibrationLink::NONE, self::link);
+        let link = link.map_or(Ok(CalibrationLink::NONE), self::link)?;
         let proba =
             gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, &link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
@@ -198,12 +200,13 @@ impl ClassifierCells {
     }
 
     /// What calibrates by discount, given the rows that calibrate, whether each has copies (0: none, 1: of its
-    /// own class, 2: also of others), and all votes for them.
+    /// own class, 2: also of others), the rows that a trend is fitted to, and all votes for the rows that calibrate.
     fn links_of_votes(
         &self,
         py: Python<'_>,
         rows: PyReadonlyArray1<'_, u32>,
         copies: PyReadonlyArray1<'_, u8>,
+        of_trend: PyReadonlyArray1<'_, u32>,
         discounts: Vec<f64>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
     ) -> PyResult<Vec<Link>> {
@@ -217,25 +220,27 @@ impl ClassifierCells {
             kind.map(|kind| (row, kind)).ok_or_else(|| PyValueError::new_err("copies must be 0, 1 or 2"))
         };
         let chosen: Vec<_> = rows.iter().zip(copies).map(kind).collect::<PyResult<_>>()?;
-        let words = words("votes", &votes)?;
-        let links = gate::brief(py, || self.share.links_of_votes(&chosen, &discounts, &words))?;
+        let (words, of_trend) = (words("votes", &votes)?, slice("of_trend", &of_trend)?);
+        let links = gate::brief(py, || self.share.links_of_votes((&chosen, of_trend), &discounts, &words))?;
         Ok(links.into_iter().map(link_numbers).collect())
     }
 
-    /// The probabilities of the classes of left-out rows by discount, given all votes for them and what calibrates each
-    /// discount.
+    /// The probabilities of the classes of left-out rows by discount, given the rows that a trend is fitted to, all votes for
+    /// those that are left out, and what calibrates each discount.
     fn proba_of_left_out_votes<'py>(
         &self,
         py: Python<'py>,
         rows: PyReadonlyArray1<'_, u32>,
+        of_trend: PyReadonlyArray1<'_, u32>,
         discounts: Vec<f64>,
         votes: Vec<PyReadonlyArray1<'_, u64>>,
         links: Vec<Link>,
     ) -> PyResult<Bound<'py, PyArray3<f64>>> {
-        let (rows, words) = (slice("rows", &rows)?, words("votes", &votes)?);
+        let (rows, of_trend) = (slice("rows", &rows)?, slice("of_trend", &of_trend)?);
+        let words = words("votes", &votes)?;
         let shape = [links.len(), rows.len(), self.share.classes().len()];
-        let links: Vec<CalibrationLink> = links.into_iter().map(link).collect();
-        let work = || self.share.proba_of_left_out_votes(rows, &discounts, &words, &links);
+        let links: Vec<CalibrationLink> = links.into_iter().map(link).collect::<PyResult<_>>()?;
+        let work = || self.share.proba_of_left_out_votes((rows, of_trend), &discounts, &words, &links);
         vector(py, gate::brief(py, work)?).reshape(shape)
     }
 

@@ -1,8 +1,8 @@
 //! The Mondrian forest classifier as a Python class.
 
-use boscage::{Batch, CalibrationLink, ClassificationSettings, Label, MondrianSettings, Run};
+use boscage::{Batch, CalibrationLink, ClassTrend, ClassificationSettings, Label, MondrianSettings, Run};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -49,15 +49,31 @@ impl MondrianClassifier {
     }
 }
 
-/// Power and share of noise of a calibration without a joint function, and the shares of the classes.
-pub(super) type Link = (f64, f64, Vec<f64>);
+/// The fields of a `ClassTrend`.
+type TrendNumbers = (f64, Vec<usize>, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
 
-pub(super) fn link((power, noise, class_shares): Link) -> CalibrationLink {
-    CalibrationLink { power, noise, weight: 0.0, class_shares }
+/// Power, share of noise and weight of the joint function of a calibration, the shares of the classes, and the trend.
+pub(super) type Link = (f64, f64, f64, Vec<f64>, Option<TrendNumbers>);
+
+/// The link with some numbers.
+pub(super) fn link((power, noise, weight, class_shares, trend): Link) -> PyResult<CalibrationLink> {
+    let of_trend = |(weight, features, rates, low, width, means, slopes): TrendNumbers| {
+        let n = features.len();
+        if [rates.len(), low.len(), width.len(), means.len()] != [n; 4] || n == 0 || slopes.len() % n != 0 {
+            return Err(PyValueError::new_err("a trend must hold the same numbers for each feature"));
+        }
+        Ok(ClassTrend { weight, features, rates, low, width, means, slopes })
+    };
+    let trend = trend.map(of_trend).transpose()?;
+    Ok(CalibrationLink { power, noise, weight, class_shares, trend })
 }
 
 pub(super) fn link_numbers(link: CalibrationLink) -> Link {
-    (link.power, link.noise, link.class_shares)
+    let of_trend = |trend: ClassTrend| {
+        let ClassTrend { weight, features, rates, low, width, means, slopes } = trend;
+        (weight, features, rates, low, width, means, slopes)
+    };
+    (link.power, link.noise, link.weight, link.class_shares, link.trend.map(of_trend))
 }
 
 file_methods!(MondrianClassifier);
@@ -69,7 +85,7 @@ share_methods!(MondrianClassifier);
 #[allow(non_snake_case)]
 impl MondrianClassifier {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), joint_kernel="auto", predictive="averaged", seed=0, share=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, discount=10.0, posterior="kneser-ney", calibration=Some("loo"), joint_kernel="auto", trend=true, predictive="averaged", seed=0, share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -78,6 +94,7 @@ impl MondrianClassifier {
         posterior: &str,
         calibration: Option<&str>,
         joint_kernel: &str,
+        trend: bool,
         predictive: &str,
         seed: u64,
         share: Option<(usize, usize)>,
@@ -94,7 +111,7 @@ impl MondrianClassifier {
         settings.check().map_err(to_python)?;
         let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
         let joint_kernel = settings::joint_kernel(joint_kernel)?;
-        let classification = ClassificationSettings { discount, calibration, posterior, joint_kernel };
+        let classification = ClassificationSettings { discount, calibration, posterior, joint_kernel, trend };
         classification.check().map_err(to_python)?;
         Ok(Self { settings, classification, model: None })
     }
@@ -229,23 +246,25 @@ impl MondrianClassifier {
         posterior: &str,
         calibration: Option<&str>,
         joint_kernel: &str,
+        trend: bool,
     ) -> PyResult<()> {
         let (posterior, calibration) = (class_posterior(posterior)?, self::calibration(calibration)?);
         let joint_kernel = settings::joint_kernel(joint_kernel)?;
-        self.model_mut()?.set_posterior(posterior, calibration, joint_kernel).map_err(to_python)?;
+        self.model_mut()?.set_posterior(posterior, calibration, joint_kernel, trend).map_err(to_python)?;
         let discount = self.classification.discount;
-        self.classification = ClassificationSettings { discount, calibration, posterior, joint_kernel };
+        self.classification =
+            ClassificationSettings { discount, calibration, posterior, joint_kernel, trend };
         Ok(())
     }
 
     /// Power, share of noise and weight of the joint function in the calibration: 1, 0 and 0 without it. With them the shares of
-    /// the classes, if it draws to them.
+    /// the classes, if it draws to them, and the trend, if there is one.
     #[pyo3(signature = (*, n_threads=1))]
-    fn calibration_link(&self, py: Python<'_>, n_threads: usize) -> PyResult<(f64, f64, f64, Vec<f64>)> {
+    fn calibration_link(&self, py: Python<'_>, n_threads: usize) -> PyResult<Link> {
         let model = self.model()?;
         let link =
             gate::run_sized(py, Self::size(model, 0), n_threads, None, |run| model.calibration_link(run))?;
-        Ok((link.power, link.noise, link.weight, link.class_shares))
+        Ok(link_numbers(link))
     }
 
     /// The number of trees, the first ones, that must be together.
@@ -269,17 +288,18 @@ impl MondrianClassifier {
         Ok(vector(py, gate::run(py, n_threads, None, work)?))
     }
 
-    /// Probabilities, given all votes and what calibrates them.
+    /// Probabilities of rows, given all votes and what calibrates them.
     fn proba_of_votes<'py>(
         &self,
         py: Python<'py>,
+        X: Matrix<'py>,
         votes: PyReadonlyArray1<'py, f64>,
         link: Link,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (model, votes) = (self.model()?, slice("votes", &votes)?);
-        let proba = gate::brief(py, || model.proba_of_votes(votes, &self::link(link)))?;
-        let n_classes = model.classes().len();
-        matrix(py, proba, votes.len() / (n_classes + 1), n_classes)
+        let (model, rows) = (self.model()?, X.rows_with_missing()?);
+        let (votes, link) = (slice("votes", &votes)?, self::link(link)?);
+        let proba = gate::brief(py, || model.proba_of_votes(rows, votes, &link))?;
+        matrix(py, proba, rows.n_rows(), model.classes().len())
     }
 
     /// The ids of the rows that calibrate.
@@ -326,7 +346,7 @@ impl MondrianClassifier {
     ) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let (model, ids, votes) = (self.model()?, slice("ids", &ids)?, slice("votes", &votes)?);
         let shape = [links.len(), ids.len(), model.classes().len()];
-        let links: Vec<CalibrationLink> = links.into_iter().map(self::link).collect();
+        let links: Vec<CalibrationLink> = links.into_iter().map(self::link).collect::<PyResult<_>>()?;
         let proba = gate::brief(py, || model.proba_of_left_out_votes(ids, votes, &links))?;
         vector(py, proba).reshape(shape)
     }
@@ -364,6 +384,11 @@ impl MondrianClassifier {
     #[getter]
     fn joint_kernel(&self) -> &'static str {
         settings::joint_kernel_name(self.classification.joint_kernel)
+    }
+
+    #[getter]
+    fn trend(&self) -> bool {
+        self.classification.trend
     }
 
     /// Whether the posterior would be joint, with the covariance of infinitely many trees, if the forest had so many rows.

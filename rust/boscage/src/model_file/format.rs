@@ -50,8 +50,10 @@ pub(crate) const PRIOR_RATE: u32 = 16;
 pub(crate) const CUT_FEATURES: u32 = 17;
 /// Version 17, where a classifier's calibration may be 2.
 pub(crate) const CLASS_SHARES: u32 = 18;
+/// Version 18, with a flag after a classifier's joint kernel: whether there is a trend.
+pub(crate) const CLASS_TREND: u32 = 19;
 /// The newest version.
-pub(crate) const NEWEST: u32 = CLASS_SHARES;
+pub(crate) const NEWEST: u32 = CLASS_TREND;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

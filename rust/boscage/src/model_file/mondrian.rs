@@ -2,8 +2,8 @@
 
 use super::domain::{read_domain, write_domain};
 use super::format::{
-    CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CUT_FEATURES, ITEM, JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN,
-    PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
+    CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CLASS_TREND, CUT_FEATURES, ITEM, JOINT_CLASSES, JOINT_KERNEL,
+    MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::{Rows, Scalar, SparseRow};
@@ -48,6 +48,7 @@ fn version<P: NodePosterior>(model: &MondrianForest<P>) -> u32 {
 pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
     let settings = model.classification_settings();
     let of_settings = match (settings.joint_kernel, settings.posterior, settings.calibration) {
+        _ if settings.trend => CLASS_TREND,
         (.., Calibration::LeaveOneOut) => CLASS_SHARES,
         (JointKernel::Limit | JointKernel::Auto, ..) => CLASS_KERNEL,
         (JointKernel::Trees, ClassPosterior::Joint, _) => JOINT_CLASSES,
@@ -83,6 +84,9 @@ pub(super) fn write_classifier(writer: &mut Writer, model: &MondrianClassifier, 
     if version >= CLASS_KERNEL {
         writer.u8(model.classification_settings().joint_kernel as u8);
     }
+    if version >= CLASS_TREND {
+        writer.u8(model.classification_settings().trend.into());
+    }
     // Labels that no remaining row has are not stored.
     writer.list(&model.classes(), Writer::label);
     writer.list(&model.declared(), Writer::label);
@@ -112,7 +116,8 @@ pub(super) fn read_classifier(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<
     } else {
         reader.choice("joint_kernel", &JointKernel::ALL)?
     };
-    let classification = ClassificationSettings { discount, calibration, posterior, joint_kernel };
+    let trend = reader.version >= CLASS_TREND && reader.flag("trend")?;
+    let classification = ClassificationSettings { discount, calibration, posterior, joint_kernel, trend };
     let labels = reader.list("classes", 8, |reader| reader.label(ITEM))?;
     let declared = reader.list("declared_classes", 8, |reader| reader.label(ITEM))?;
     let stored = StoredForest::read(reader)?;

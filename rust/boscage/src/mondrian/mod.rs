@@ -36,6 +36,7 @@ pub use classification::cell_votes::ClassifierCells;
 pub use classification::classifier::MondrianClassifier;
 pub use classification::frozen::{ClassifierFreezer, FrozenClassifier};
 pub use classification::settings::{Calibration, ClassPosterior, ClassificationSettings};
+pub use classification::trend::{ClassTrend, TREND_ROWS};
 pub use feature_rates::extra_trees::{ExtraTreesRates, TargetKind, extra_trees_rates};
 pub use feature_rates::learn::{CandidateRates, Rates, candidate_rates};
 pub use feature_rates::screening::most_important_features;

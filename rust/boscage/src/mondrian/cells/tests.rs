@@ -139,7 +139,7 @@ fn owners_of_cells_have_together_the_forest_of_one_fit() {
 #[test]
 fn rows_that_are_left_out_have_the_votes_of_one_fit() {
     let (run, none) = (Run::default(), Calibration::None);
-    let (mut n_alone, mut n_nearly) = (0, 0);
+    let (mut n_alone, mut n_nearly, mut n_trends) = (0, 0, 0);
     for seed in 0..400 {
         let mut stream = Stream::new(seed, 2);
         let n_rows = 2 + stream.below(200);
@@ -185,7 +185,7 @@ fn rows_that_are_left_out_have_the_votes_of_one_fit() {
         let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
         let share = &shares[stream.below(n_owners)];
         let plain = [CalibrationLink::NONE, CalibrationLink::NONE];
-        let found = share.proba_of_left_out_votes(&rows, &discounts, &votes, &plain).unwrap();
+        let found = share.proba_of_left_out_votes((&rows, &[]), &discounts, &votes, &plain).unwrap();
         let expected = one.loo_proba(&one.ids(), &discounts, none, &run).unwrap();
         assert_eq!(bits(&found), bits(&expected), "seed {seed}");
         let copies = |row: u32| {
@@ -203,14 +203,19 @@ fn rows_that_are_left_out_have_the_votes_of_one_fit() {
         let own: Vec<u32> = chosen.iter().map(|&(row, _)| row).collect();
         let votes = asked(&own, &[10.0]);
         let votes: Vec<&[u64]> = votes.iter().map(|words| &words[..]).collect();
-        let links = share.links_of_votes(&chosen, &[10.0], &votes).unwrap();
+        let links = share.links_of_votes((&chosen, &own), &[10.0], &votes).unwrap();
         assert_eq!(links, [one.calibration_link(&run).unwrap()], "seed {seed}");
+        n_trends += usize::from(links[0].trend.is_some());
+        let found = share.proba_of_left_out_votes((&own, &own), &[10.0], &votes, &links).unwrap();
+        let ids: Vec<u64> = own.iter().map(|&row| row.into()).collect();
+        let expected = one.loo_proba(&ids, &[10.0], calibration.calibration, &run).unwrap();
+        assert_eq!(bits(&found), bits(&expected), "seed {seed}");
         assert!(share.left_out_votes(&[n_rows as u32], &[1.0], &run).is_err());
         let counts = plan.count(data.rows(), &data.numbers(), &run).unwrap();
         n_alone += counts.iter().filter(|count| count.n_rows == 1).count() * usize::from(n_owners > 1);
         n_nearly += counts.iter().filter(|count| count.n_rows > 40 && count.least < count.greatest).count();
     }
-    assert!(n_alone > 100 && n_nearly > 100, "{n_alone} {n_nearly}");
+    assert!(n_alone > 100 && n_nearly > 100 && n_trends > 5, "{n_alone} {n_nearly} {n_trends}");
 }
 
 fn bits(values: &[f64]) -> Vec<u64> {

@@ -3,9 +3,11 @@
 use std::sync::OnceLock;
 
 use crate::control::Run;
-use crate::data::{Label, Rows};
+use crate::data::{Label, RowId, Rows};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::calibration::{self, CalibrationLink, ChosenRows};
+use crate::mondrian::classification::calibration::{
+    self, Calibrating, CalibrationLink, ChosenRows, Functions,
+};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::joint::JointFunction;
@@ -14,6 +16,7 @@ use crate::mondrian::classification::predictive::{Averages, Customers, Gather};
 use crate::mondrian::classification::settings::{
     Calibration, ClassPosterior, ClassificationSettings, check_discount,
 };
+use crate::mondrian::classification::trend::{TREND_ROWS, TrendFit};
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
@@ -54,6 +57,8 @@ pub struct Classification {
     pub(crate) classes: ClassTable,
     /// Of the joint posterior, computed on the first read after rows came or left; none if there are no two classes.
     joint: OnceLock<Option<JointState>>,
+    /// The linear function beside the trees, as the joint posterior; none without one.
+    trend: OnceLock<Option<TrendFit>>,
     /// What calibration does, fitted on the first read after rows came or left.
     link: OnceLock<CalibrationLink>,
 }
@@ -68,7 +73,8 @@ pub(super) struct JointState {
 
 impl Classification {
     pub(super) fn new(settings: ClassificationSettings, classes: ClassTable) -> Self {
-        Self { settings: settings.effective(), classes, joint: OnceLock::new(), link: OnceLock::new() }
+        let settings = settings.effective();
+        Self { settings, classes, joint: OnceLock::new(), trend: OnceLock::new(), link: OnceLock::new() }
     }
 
     /// Whether the posterior is joint, with the covariance of infinitely many trees.
@@ -86,9 +92,62 @@ impl Classification {
         calibration::choose(forest, &self.classes, self.n_calibrating(forest))
     }
 
-    /// Forgets what follows from all trees together.
+    /// Forgets what follows from all rows together.
     fn reset(&mut self) {
-        (self.joint, self.link) = (OnceLock::new(), OnceLock::new());
+        (self.joint, self.trend, self.link) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+    }
+
+    pub(super) fn trend(&self, forest: &Forest<ClassCounts>) -> Option<&TrendFit> {
+        let fit = || {
+            let rows = calibration::choose(forest, &self.classes, TREND_ROWS).rows;
+            TrendFit::new(forest, &self.classes, &rows)
+        };
+        self.settings.trend.then(|| self.trend.get_or_init(fit).as_ref()).flatten()
+    }
+
+    /// The functions' values for test rows, as far as a link needs them.
+    ///
+    /// # Errors
+    /// A number of features other than in `fit`; an interrupt.
+    fn functions(
+        &self,
+        forest: &Forest<ClassCounts>,
+        rows: Rows<'_>,
+        link: &CalibrationLink,
+        run: &Run<'_>,
+    ) -> Result<Functions> {
+        let joint = if link.weight > 0.0 { self.joint(forest, run)? } else { None };
+        let joint = joint.map(|joint| joint.function.predict(forest, rows, run)).transpose()?;
+        Ok(Functions { joint, trend: link.trend_values(&forest.domain, rows)? })
+    }
+
+    /// The same for rows of the forest, each of functions without it.
+    fn functions_left_out(
+        &self,
+        forest: &Forest<ClassCounts>,
+        rows: &[RowId],
+        links: &[CalibrationLink],
+        run: &Run<'_>,
+    ) -> Result<Functions> {
+        let has_weight = |link: &CalibrationLink| link.weight > 0.0;
+        let joint = if links.iter().any(has_weight) { self.joint(forest, run)? } else { None };
+        let left_out = |joint: &JointState| joint.function.left_out(forest, &self.classes, rows, run);
+        Ok(Functions {
+            joint: joint.map(left_out).transpose()?,
+            trend: self.trend_left_out(forest, rows, links),
+        })
+    }
+
+    /// The values of the trend alone, if a link has one.
+    pub(super) fn trend_left_out(
+        &self,
+        forest: &Forest<ClassCounts>,
+        rows: &[RowId],
+        links: &[CalibrationLink],
+    ) -> Option<Vec<f64>> {
+        let has_trend = links.iter().any(|link| link.trend.is_some());
+        let trend = if has_trend { self.trend(forest) } else { None };
+        trend.map(|trend| trend.left_out(forest, rows))
     }
 
     pub(super) fn joint(&self, forest: &Forest<ClassCounts>, run: &Run<'_>) -> Result<Option<&JointState>> {
@@ -125,9 +184,9 @@ impl Classification {
         if calibration == Calibration::None {
             return Ok(vec![CalibrationLink::NONE; discounts.len()]);
         }
-        let left_out = self.joint(forest, run)?.map(|joint| &joint.left_out[..]);
-        let chosen = self.calibrating(forest);
-        calibration::fit(forest, &self.classes, discounts, calibration, (&chosen, left_out), run)
+        let joint = self.joint(forest, run)?.map(|joint| &joint.left_out[..]);
+        let (chosen, trend) = (&self.calibrating(forest), self.trend(forest));
+        Calibrating { calibration, chosen, joint, trend }.fit(forest, &self.classes, discounts, run)
     }
 }
 
@@ -172,6 +231,9 @@ impl NodePosterior for Classification {
         if self.settings.joint_kernel != other.settings.joint_kernel {
             return Err(Error::NotMergeable { what: "joint kernels" });
         }
+        if self.settings.trend != other.settings.trend {
+            return Err(Error::NotMergeable { what: "trends" });
+        }
         Ok(())
     }
 
@@ -209,6 +271,9 @@ impl NodePosterior for Classification {
         }
         if self.settings.calibration == Calibration::LeaveOneOut {
             bytes.extend(b"shares");
+        }
+        if self.settings.trend {
+            bytes.extend(b"trend");
         }
         if self.settings.posterior == ClassPosterior::Joint {
             bytes.extend(b"joint");
@@ -271,9 +336,8 @@ impl MondrianClassifier {
         for chunk in chunks {
             gather.finish(&chunk, 0, None, &mut averages);
         }
-        let joint = self.posterior.joint(&self.forest, run)?.filter(|_| link.weight > 0.0);
-        let values = joint.map(|joint| joint.function.predict(&self.forest, rows, run)).transpose()?;
-        Ok(link.of_rows(&averages, values.as_deref(), |_| None))
+        let functions = self.posterior.functions(&self.forest, rows, link, run)?;
+        Ok(link.of_rows(&averages, &functions, |_| None))
     }
 
     /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
@@ -300,11 +364,7 @@ impl MondrianClassifier {
         } else {
             self.posterior.links(&self.forest, discounts, calibration, run)?
         };
-        let is_joint = links.iter().any(|link| link.weight > 0.0);
-        let joint = if is_joint { self.posterior.joint(&self.forest, run)? } else { None };
-        let left_out =
-            |joint: &JointState| joint.function.left_out(&self.forest, &self.posterior.classes, &rows, run);
-        let values = joint.map(left_out).transpose()?;
+        let functions = self.posterior.functions_left_out(&self.forest, &rows, &links, run)?;
         let mut out = Vec::new();
         for (i, link) in links.into_iter().enumerate() {
             let (mut averages, mut first) = (Averages::default(), 0);
@@ -316,7 +376,7 @@ impl MondrianClassifier {
             }
             let unknown =
                 |k: usize| self.posterior.classes.unknown_without(self.forest.targets[rows[k] as usize]);
-            out.append(&mut link.of_rows(&averages, values.as_deref(), unknown));
+            out.append(&mut link.of_rows(&averages, &functions, unknown));
         }
         Ok(out)
     }
@@ -384,8 +444,8 @@ impl MondrianClassifier {
         self.posterior.is_limit(&self.forest)
     }
 
-    /// Sets how probabilities are calibrated, what the trees say of a row's class, and the covariance of the joint posterior;
-    /// trees do not depend on it.
+    /// Sets how probabilities are calibrated, what the trees say of a row's class, the covariance of the joint posterior, and
+    /// whether there is a trend; trees do not depend on it.
     ///
     /// # Errors
     /// A joint posterior that is not calibrated.
@@ -394,9 +454,10 @@ impl MondrianClassifier {
         posterior: ClassPosterior,
         calibration: Calibration,
         joint_kernel: JointKernel,
+        trend: bool,
     ) -> Result<()> {
         let discount = self.posterior.settings.discount;
-        let settings = ClassificationSettings { discount, calibration, posterior, joint_kernel };
+        let settings = ClassificationSettings { discount, calibration, posterior, joint_kernel, trend };
         settings.check()?;
         self.posterior.settings = settings.effective();
         self.posterior.reset();

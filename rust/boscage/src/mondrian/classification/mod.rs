@@ -11,8 +11,9 @@
 //! Beyond the thesis:
 //!
 //! - `joint` is a model of the labels by all trees together.
-//! - `calibration` raises the average over trees to a power, multiplies it by what `joint` says, and mixes it
-//!   with noise. It is fitted to rows that are left out of the forest (`left_out`).
+//! - `trend` is a linear function of the features beside the trees.
+//! - `calibration` raises the average over trees to a power, multiplies it by what `joint` and `trend` say, and mixes
+//!   it with noise. It is fitted to rows that are left out of the forest (`left_out`).
 //! - `uncertainty` divides the entropy of a prediction by its source, and `contributions` divides the
 //!   prediction by feature.
 //! - `class_table` names the classes.
@@ -33,5 +34,6 @@ pub(crate) mod kneser_ney;
 mod left_out;
 mod predictive;
 pub(crate) mod settings;
+pub(crate) mod trend;
 mod uncertainty;
 mod votes;

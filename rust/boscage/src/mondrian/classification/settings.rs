@@ -38,16 +38,19 @@ pub struct ClassificationSettings {
     pub posterior: ClassPosterior,
     /// The covariance of the joint posterior.
     pub joint_kernel: JointKernel,
+    /// Whether calibrated probabilities are multiplied by a linear function of the features, as far as left-out rows ask for it.
+    pub trend: bool,
 }
 
 impl Default for ClassificationSettings {
-    /// The thesis' discount and posterior, and calibration by leave-one-out.
+    /// The thesis' discount and posterior, and calibration by leave-one-out, with a trend.
     fn default() -> Self {
         Self {
             discount: 10.0,
             calibration: Calibration::default(),
             posterior: ClassPosterior::default(),
             joint_kernel: JointKernel::default(),
+            trend: true,
         }
     }
 }
@@ -77,6 +80,7 @@ impl ClassificationSettings {
         if self.posterior != ClassPosterior::Joint {
             self.joint_kernel = JointKernel::Trees;
         }
+        self.trend &= self.calibration != Calibration::None;
         self
     }
 }

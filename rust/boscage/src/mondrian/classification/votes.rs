@@ -10,7 +10,7 @@
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
-use crate::mondrian::classification::calibration::{self, CalibrationLink};
+use crate::mondrian::classification::calibration::{Calibrating, CalibrationLink, Functions};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
@@ -59,14 +59,14 @@ impl MondrianClassifier {
         Ok(parts.concat())
     }
 
-    /// The probabilities of the classes, `n_rows x n_classes`, given the votes of all trees and what calibrates them.
+    /// The probabilities of the classes of rows, `n_rows x n_classes`, given the votes of all trees and what calibrates them.
     ///
     /// # Errors
-    /// A number of votes that is none of rows.
-    pub fn proba_of_votes(&self, votes: &[f64], link: &CalibrationLink) -> Result<Vec<f64>> {
-        let width = self.columns().len() + 1;
-        let n = votes.len() / width;
-        Ok(link.of_rows(&self.finished(votes, n, 1, 0, None)?, None, |_| None))
+    /// Votes for other rows; a number of features other than in `fit`.
+    pub fn proba_of_votes(&self, rows: Rows<'_>, votes: &[f64], link: &CalibrationLink) -> Result<Vec<f64>> {
+        let trend = link.trend_values(self.domain(), rows)?;
+        let averages = self.finished(votes, rows.n_rows(), 1, 0, None)?;
+        Ok(link.of_rows(&averages, &Functions { joint: None, trend }, |_| None))
     }
 
     /// The ids of the rows that calibrate, each predicted without itself.
@@ -118,7 +118,9 @@ impl MondrianClassifier {
         let chosen = self.posterior.calibrating(&self.forest);
         let (n, k) = (chosen.rows.len(), discounts.len());
         let averages: Result<Vec<Averages>> = (0..k).map(|i| self.finished(votes, n, k, i, None)).collect();
-        Ok(calibration::links(&self.forest, classes, self.calibration(), (&chosen, None), &averages?))
+        let (calibration, trend) = (self.calibration(), self.posterior.trend(&self.forest));
+        let calibrating = Calibrating { calibration, chosen: &chosen, joint: None, trend };
+        Ok(calibrating.links(&self.forest, classes, &averages?))
     }
 
     /// The probabilities of the classes of rows that are left out, `n_discounts x n_rows x n_classes`, given the votes of all
@@ -134,11 +136,13 @@ impl MondrianClassifier {
     ) -> Result<Vec<f64>> {
         let rows = self.forest.row_index.find(ids)?;
         let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
+        let trend = self.posterior.trend_left_out(&self.forest, &rows, links);
+        let functions = Functions { joint: None, trend };
         let mut out = Vec::new();
         for (i, link) in links.iter().enumerate() {
             let averages = self.finished(votes, rows.len(), links.len(), i, Some(&targets))?;
             let unknown = |row: usize| self.posterior.classes.unknown_without(targets[row]);
-            out.append(&mut link.of_rows(&averages, None, unknown));
+            out.append(&mut link.of_rows(&averages, &functions, unknown));
         }
         Ok(out)
     }

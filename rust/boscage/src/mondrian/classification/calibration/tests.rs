@@ -1,4 +1,9 @@
+use super::chosen::ClassWeights;
+use super::likelihood::{MAX_NOISE, MAX_POWER, NOISE, PRIOR, USUAL_WEIGHT};
+use super::link::Beside;
 use super::*;
+use crate::mondrian::classification::trend::ClassTrend;
+use crate::mondrian::forest::rows_by_contents::Copies;
 use crate::random::keyed::Stream;
 
 /// Rows of several classes whose probabilities are a power of those that drew them.
@@ -20,80 +25,113 @@ fn rows(n: usize, n_classes: usize, power: f64) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn best(rows: &[Vec<f64>], n_classes: usize) -> CalibrationLink {
-    let odds = with_values(rows);
-    of_equal_weights(&odds, n_classes).best(false)
+/// Of rows that have no functions' values, given the logarithms of odds of the other classes.
+fn with_odds(rows: &[Vec<f64>]) -> LeftOutRows {
+    let n_classes = rows.first().map_or(3, |row| row.len() + 1);
+    let mut found = LeftOutRows::new(Terms::default(), n_classes);
+    for row in rows {
+        let odds: Vec<f64> = std::iter::once(1.0).chain(row.iter().map(|log| log.exp())).collect();
+        let total: f64 = odds.iter().sum();
+        let proba: Vec<f64> = odds.iter().map(|odds| odds / total).collect();
+        found.push(Average { proba: &proba, base: 0.0 }, &beside(None, None), (0, 1.0));
+    }
+    found
 }
 
-fn of_equal_weights(odds: &[Vec<Odds>], n_classes: usize) -> Rows {
-    Rows { odds: odds.to_vec(), weights: vec![1.0; odds.len()], n_classes }
+fn beside<'a>(joint: Option<&'a [f64]>, trend: Option<&'a [f64]>) -> BesideRow<'a, impl Fn(usize) -> f64> {
+    BesideRow { log_shares: |_| 0.0, joint, trend }
 }
 
-fn with_values(rows: &[Vec<f64>]) -> Vec<Vec<Odds>> {
-    rows.iter().map(|row| row.iter().map(|&log| Odds { log, of_shares: 0.0, more: 0.0 }).collect()).collect()
+fn best(rows: &[Vec<f64>]) -> CalibrationLink {
+    with_odds(rows).best().0
 }
 
-fn loss(rows: &[Vec<Odds>], n_classes: usize, link: &CalibrationLink) -> f64 {
-    let &CalibrationLink { power, noise, weight, .. } = link;
-    let to_shares = if power < 1.0 { 1.0 - power } else { 0.0 };
-    let of_row = |row: &Vec<Odds>| {
-        let log = |odds: &Odds| power * odds.log + to_shares * odds.of_shares + weight * odds.more;
-        let own = 1.0 / (1.0 + row.iter().map(|odds| log(odds).exp()).sum::<f64>());
-        -((1.0 - noise) * own + noise / n_classes as f64).ln()
+/// The loss, by the terms of all odds: logarithms of odds and shares, and functions' values.
+fn loss(rows: &LeftOutRows, (power, noise): (f64, f64), weights: &[f64]) -> f64 {
+    let mut factors = vec![power];
+    factors.extend(rows.terms.shares.then(|| (1.0 - power).max(0.0)));
+    factors.extend(weights);
+    let of_row = |row: &Vec<f64>| {
+        let t = |terms: &[f64]| terms.iter().zip(&factors).map(|(term, factor)| term * factor).sum::<f64>();
+        let own = 1.0 / (1.0 + row.chunks_exact(factors.len()).map(|terms| t(terms).exp()).sum::<f64>());
+        -((1.0 - noise) * own + noise / rows.n_classes as f64).ln()
     };
-    let prior = PRIOR * (power - 1.0 - power.ln() + weight / USUAL_WEIGHT) - NOISE * noise.ln();
-    rows.iter().map(of_row).sum::<f64>() + prior
+    let of_weights = weights.iter().sum::<f64>() / USUAL_WEIGHT;
+    let prior = PRIOR * (power - 1.0 - power.ln() + of_weights) - NOISE * noise.ln();
+    rows.odds.iter().map(of_row).sum::<f64>() + prior
 }
 
+/// Rows whose own class is drawn from `p^1.5` times what functions say.
 #[test]
-fn power_and_weight_are_found_together() {
+fn power_and_weights_are_found_together() {
     let mut stream = Stream::new(8, 0);
-    for weight in [0.0, 2.0, 7.0] {
-        // Rows whose own class is drawn from `p^1.5 exp(weight f)`.
-        let link = CalibrationLink { power: 1.5, weight, ..CalibrationLink::NONE };
-        let odds: Vec<Vec<Odds>> = (0..4000)
-            .map(|_| {
-                let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
-                let values: Vec<f64> = (0..3).map(|_| stream.unit() - 0.5).collect();
-                let total: f64 = logs.iter().map(|log| log.exp()).sum();
-                let mut proba: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
-                let plain = proba.clone();
-                link.apply(&mut proba, (0.0, &link.log_shares()), Some(&values), None);
-                let mut rest = stream.unit();
-                let own = proba.iter().position(|p| {
-                    rest -= p;
-                    rest < 0.0
-                });
-                super::odds(Average { proba: &plain, base: 0.0 }, (|_| 0.0, Some(&values)), own.unwrap_or(2))
-            })
-            .collect();
-        let found = of_equal_weights(&odds, 3).best(true);
-        assert!((found.weight - weight).abs() < 0.4, "{found:?} {weight}");
-        assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{found:?} {weight}");
-        let least = loss(&odds, 3, &found);
-        let steps =
-            [(0.01, 0.0, 0.0), (-0.01, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, -0.02, 0.0), (0.01, -0.02, 1e-3)];
-        for (da, db, de) in steps {
-            let other = CalibrationLink {
-                power: found.power + da,
-                weight: found.weight + db,
-                noise: found.noise + de,
-                class_shares: Vec::new(),
-            };
-            assert!(other.weight < 0.0 || loss(&odds, 3, &other) > least, "{found:?} {other:?}");
+    for (weight, of_trend) in [(0.0, 0.0), (2.0, 5.0), (7.0, 0.0), (0.0, 3.0)] {
+        let trend = ClassTrend { weight: of_trend, ..no_trend() };
+        let link = CalibrationLink { power: 1.5, weight, trend: Some(trend), ..CalibrationLink::NONE };
+        let terms = Terms { shares: false, joint: true, trend: true };
+        let mut rows = LeftOutRows::new(terms, 3);
+        for _ in 0..6000 {
+            let logs: Vec<f64> = (0..3).map(|_| 3.0 * stream.unit()).collect();
+            let [joint, trend] = [0, 1].map(|_| (0..3).map(|_| stream.unit() - 0.5).collect::<Vec<f64>>());
+            let total: f64 = logs.iter().map(|log| log.exp()).sum();
+            let plain: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
+            let (mut proba, base) = (plain.clone(), 0.5 * stream.unit());
+            let all = Beside { base, log_shares: &[], joint: Some(&joint), trend: Some(&trend) };
+            link.apply(&mut proba, &all, None);
+            let mut rest = stream.unit();
+            let own = proba.iter().position(|p| {
+                rest -= p;
+                rest < 0.0
+            });
+            let average = Average { proba: &plain, base };
+            rows.push(average, &beside(Some(&joint), Some(&trend)), (own.unwrap_or(2), 1.0));
+        }
+        let (found, trend) = rows.best();
+        let what = format!("{found:?} {trend} and {weight} {of_trend}");
+        assert!((found.weight - weight).abs() < 0.4 && (trend - of_trend).abs() < 0.5, "{what}");
+        assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{what}");
+        let least = loss(&rows, (found.power, found.noise), &[found.weight, trend]);
+        for (i, step) in (0..4).flat_map(|i| [(i, 1e-4), (i, -1e-4), (i, 0.02), (i, -0.02)]) {
+            let mut x = [found.power, found.noise, found.weight, trend];
+            x[i] *= 1.0 + step;
+            // Some at the bound 0 stay there.
+            x[2..].iter_mut().for_each(|weight| *weight = weight.max(0.0));
+            assert!(loss(&rows, (x[0], x[1]), &x[2..]) >= least - 1e-9, "{what}: {x:?}");
+        }
+        for x in [0.01, 0.1] {
+            assert!(loss(&rows, (found.power, found.noise), &[found.weight + x, trend]) > least, "{what}");
+            assert!(loss(&rows, (found.power, found.noise), &[found.weight, trend + x]) > least, "{what}");
         }
     }
-    // Rows that the function predicts well, and nothing else: the prior stops the weight.
-    let odds = vec![vec![Odds { log: 0.0, of_shares: 0.0, more: -1.0 }; 2]; 50];
-    let found = of_equal_weights(&odds, 3).best(true);
+    // Rows that a function predicts well, and nothing else: the prior stops the weight.
+    let terms = Terms { joint: true, ..Terms::default() };
+    let mut rows = LeftOutRows::new(terms, 3);
+    for _ in 0..50 {
+        let average = Average { proba: &[1.0 / 3.0; 3], base: 0.0 };
+        rows.push(average, &beside(Some(&[1.0, 0.0, 0.0]), None), (0, 1.0));
+    }
+    let (found, _) = rows.best();
     assert!((3.0..20.0).contains(&found.weight), "{found:?}");
+}
+
+fn no_trend() -> ClassTrend {
+    let (features, nothing) = (vec![0], vec![0.0]);
+    ClassTrend {
+        weight: 1.0,
+        features,
+        rates: vec![1.0],
+        low: nothing.clone(),
+        width: vec![1.0],
+        means: nothing.clone(),
+        slopes: nothing,
+    }
 }
 
 #[test]
 fn the_power_is_found() {
     for (n_classes, power) in [(2, 3.0), (5, 1.0), (26, 0.4)] {
         let rows = rows(4000, n_classes, power);
-        let found = best(&rows, n_classes);
+        let found = best(&rows);
         assert!((found.power / power - 1.0).abs() < 0.15 && found.noise < 0.05, "{found:?} and {power}");
     }
 }
@@ -115,14 +153,13 @@ fn no_other_pair_is_better_and_the_noise_is_found() {
                 row[other] = own;
             }
         }
-        let odds = with_values(&rows);
-        let found = best(&rows, n_classes);
+        let found = best(&rows);
+        let rows = with_odds(&rows);
         assert!((found.noise - noise).abs() < 0.07 && (found.power / 0.3 - 1.0).abs() < 0.3, "{found:?}");
-        let least = loss(&odds, n_classes, &found);
+        let least = loss(&rows, (found.power, found.noise), &[]);
         for power in (1..=24).map(|i| 0.05 * f64::from(i)) {
             for noise in (1..20).map(|i| 0.05 * f64::from(i)) {
-                let other =
-                    loss(&odds, n_classes, &CalibrationLink { power, noise, ..CalibrationLink::NONE });
+                let other = loss(&rows, (power, noise), &[]);
                 assert!(other >= least - 1e-9, "{found:?} {power} {noise}");
             }
         }
@@ -132,14 +169,14 @@ fn no_other_pair_is_better_and_the_noise_is_found() {
 #[test]
 #[ignore = "slow"]
 fn the_numbers_stay_within_bounds() {
-    assert_eq!(best(&[], 3), CalibrationLink::NONE);
+    assert_eq!(best(&[]), CalibrationLink::NONE);
     // With no other class that is likely.
-    let sure = best(&vec![vec![-20.0; 3]; 500], 4);
+    let sure = best(&vec![vec![-20.0; 3]; 500]);
     assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
     assert!(sure.noise > 1e-5 && sure.noise < 1e-3, "{sure:?}");
     // Better with every power, and worse with every power.
-    assert!((best(&vec![vec![-1e-3; 3]; 1_000_000], 4).power / MAX_POWER - 1.0).abs() < 1e-6);
-    let wrong = best(&vec![vec![5.0; 3]; 500], 4);
+    assert!((best(&vec![vec![-1e-3; 3]; 1_000_000]).power / MAX_POWER - 1.0).abs() < 1e-6);
+    let wrong = best(&vec![vec![5.0; 3]; 500]);
     assert!((wrong.noise / MAX_NOISE - 1.0).abs() < 1e-9, "{wrong:?}");
 }
 
@@ -159,17 +196,17 @@ fn copies_count_where_they_disagree() {
 fn noise_is_spread_over_the_classes_that_are_known() {
     let link = CalibrationLink { power: 2.0, noise: 0.3, ..CalibrationLink::NONE };
     let mut proba = [0.0, 1.0, 0.0];
-    link.apply(&mut proba, (0.0, &link.log_shares()), None, None);
+    link.apply(&mut proba, &Beside::default(), None);
     assert!(proba.iter().zip([0.1, 0.8, 0.1]).all(|(a, b)| (a - b).abs() < 1e-15));
     let mut proba = [0.0, 1.0, 0.0];
-    link.apply(&mut proba, (0.0, &link.log_shares()), None, Some(0));
+    link.apply(&mut proba, &Beside::default(), Some(0));
     assert!(proba.iter().zip([0.0, 0.85, 0.15]).all(|(a, b)| (a - b).abs() < 1e-15));
 }
 
 #[test]
 fn powers_keep_equal_and_vanishing_probabilities() {
     let raise = |proba: &mut [f64], power: f64| {
-        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, (0.0, &[]), None, None);
+        CalibrationLink { power, ..CalibrationLink::NONE }.apply(proba, &Beside::default(), None);
     };
     let mut proba = [0.25; 4];
     raise(&mut proba, 7.3);
@@ -205,36 +242,33 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
     let own = classes.shares();
     assert!(own.iter().zip(shares).all(|(a, b)| (a - b).abs() < 0.02), "{own:?}");
     // Another row's class stands where the forest is certain.
-    let odds: Vec<Vec<Odds>> = columns
-        .iter()
-        .map(|&class| {
-            let mut proba = [0.02; 3];
-            proba[columns[stream.below(columns.len())]] += 0.94;
-            super::odds(
-                Average { proba: &proba, base: 0.0 },
-                (|k| classes.log_odds(k, class, 1.0), None),
-                class,
-            )
-        })
-        .collect();
-    let found = of_equal_weights(&odds, 3).best(false);
-    let least = loss(&odds, 3, &found);
+    let mut rows = LeftOutRows::new(Terms { shares: true, ..Terms::default() }, 3);
+    for &class in &columns {
+        let mut proba = [0.02; 3];
+        proba[columns[stream.below(columns.len())]] += 0.94;
+        let log_shares = |k| classes.log_odds(k, class, 1.0);
+        let beside = BesideRow { log_shares, joint: None, trend: None };
+        rows.push(Average { proba: &proba, base: 0.0 }, &beside, (class, 1.0));
+    }
+    let (found, _) = rows.best();
+    let least = loss(&rows, (found.power, found.noise), &[]);
     let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
     assert!(found.power < 0.2 && least / 3000.0 < entropy + 0.02, "{found:?} {least}");
     for power in (1..=24).map(|i| 0.0625 * f64::from(i)) {
-        let other = CalibrationLink { power, ..found.clone() };
-        assert!(loss(&odds, 3, &other) >= least - 1e-9, "{found:?} {power}");
+        assert!(loss(&rows, (power, found.noise), &[]) >= least - 1e-9, "{found:?} {power}");
     }
     // So a certain row is predicted by the shares, and one that is far from all rows by the prior.
     let link = CalibrationLink { power: 0.1, class_shares: shares.to_vec(), ..CalibrationLink::NONE };
+    let log_shares = shares.map(f64::ln);
+    let at = |base: f64| Beside { base, log_shares: &log_shares, ..Beside::default() };
     let mut proba = [0.02, 0.02, 0.96];
-    link.apply(&mut proba, (0.0, &link.log_shares()), None, None);
+    link.apply(&mut proba, &at(0.0), None);
     let expected = [0.02_f64, 0.02, 0.96].iter().zip(shares).map(|(p, share)| p.powf(0.1) * share.powf(0.9));
     let expected: Vec<f64> = expected.collect();
     let sum: f64 = expected.iter().sum();
     assert!(proba.iter().zip(&expected).all(|(a, b)| (a - b / sum).abs() < 1e-15), "{proba:?}");
     let mut proba = [1.0 / 3.0; 3];
-    link.apply(&mut proba, (1.0, &link.log_shares()), None, None);
+    link.apply(&mut proba, &at(1.0), None);
     assert!(proba.iter().all(|p| (p - 1.0 / 3.0).abs() < 1e-15), "{proba:?}");
 }
 

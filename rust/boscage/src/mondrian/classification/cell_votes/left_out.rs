@@ -12,7 +12,7 @@ use crate::control::Run;
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::cells::share::{CellShare, each_list};
-use crate::mondrian::classification::calibration::{self, CalibrationLink, ChosenRows};
+use crate::mondrian::classification::calibration::{Calibrating, CalibrationLink, ChosenRows, Functions};
 use crate::mondrian::classification::cell_votes::{add_list, append_list};
 use crate::mondrian::classification::class_counts::Class;
 use crate::mondrian::classification::classifier::Classification;
@@ -20,6 +20,7 @@ use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
 use crate::mondrian::classification::predictive::{Averages, Gathered};
 use crate::mondrian::classification::settings::{Calibration, check_discount};
+use crate::mondrian::classification::trend::TrendFit;
 use crate::mondrian::forest::rows_by_contents::Copies;
 use crate::mondrian::prediction::visitor::Visitor;
 
@@ -46,14 +47,14 @@ impl CellShare<Classification> {
         Ok(parts.concat())
     }
 
-    /// What calibrates, by discount, given the rows that do, the copies of each among all rows of all owners, and the
-    /// [`left_out_votes`](Self::left_out_votes) of all owners for them.
+    /// What calibrates, by discount, given the rows that do, the copies of each among all rows of all owners, the rows that a
+    /// trend is fitted to, and the [`left_out_votes`](Self::left_out_votes) of all owners for the rows that calibrate.
     ///
     /// # Errors
     /// Trees that are not joined; a row that is not here; votes for other rows.
     pub fn links_of_votes(
         &self,
-        chosen: &[(u32, Copies)],
+        (chosen, of_trend): (&[(u32, Copies)], &[u32]),
         discounts: &[f64],
         votes: &[&[u64]],
     ) -> Result<Vec<CalibrationLink>> {
@@ -78,23 +79,28 @@ impl CellShare<Classification> {
         };
         let averages: Vec<Averages> = (0..discounts.len()).map(of_discount).collect();
         let chosen = ChosenRows::of(chosen.iter().copied(), forest, classes);
-        let calibration = posterior.settings.calibration;
-        Ok(calibration::links(forest, classes, calibration, (&chosen, None), &averages))
+        let (calibration, trend) = (posterior.settings.calibration, self.trend(of_trend));
+        let calibrating = Calibrating { calibration, chosen: &chosen, joint: None, trend: trend.as_ref() };
+        Ok(calibrating.links(forest, classes, &averages))
     }
 
-    /// The probabilities of the classes of left-out rows, `n_discounts x n_rows x n_classes`, given their
-    /// [`left_out_votes`](Self::left_out_votes) of all owners, and what calibrates each discount.
+    /// The probabilities of the classes of left-out rows, `n_discounts x n_rows x n_classes`, given the rows that a trend is
+    /// fitted to, [`left_out_votes`](Self::left_out_votes) of all owners, and what calibrates each discount.
     ///
     /// # Errors
     /// As [`links_of_votes`](Self::links_of_votes).
     pub fn proba_of_left_out_votes(
         &self,
-        rows: &[u32],
+        (rows, of_trend): (&[u32], &[u32]),
         discounts: &[f64],
         votes: &[&[u64]],
         links: &[CalibrationLink],
     ) -> Result<Vec<f64>> {
         let sums = self.left_out_sums(rows, discounts, votes)?;
+        let has_trend = links.iter().any(|link| link.trend.is_some());
+        let trend = if has_trend { self.trend(of_trend) } else { None };
+        let trend = trend.map(|trend| trend.left_out(&self.model.forest, rows));
+        let functions = Functions { joint: None, trend };
         let gather = self.model.gather(discounts);
         let targets: Vec<Class> = rows.iter().map(|&row| self.model.forest.targets[row as usize]).collect();
         let mut out = Vec::new();
@@ -102,9 +108,17 @@ impl CellShare<Classification> {
             let mut averages = Averages::default();
             gather.finish(&sums, discount, Some(&targets), &mut averages);
             let unknown = |row: usize| self.model.posterior.classes.unknown_without(targets[row]);
-            out.append(&mut link.of_rows(&averages, None, unknown));
+            out.append(&mut link.of_rows(&averages, &functions, unknown));
         }
         Ok(out)
+    }
+
+    /// The trend, if there is to be one, given the rows that it is fitted to.
+    fn trend(&self, rows: &[RowId]) -> Option<TrendFit> {
+        let (forest, posterior) = (&self.model.forest, &self.model.posterior);
+        let known = |row: &&RowId| !posterior.classes.goes_with_its_row(forest.targets[**row as usize]);
+        let rows: Vec<RowId> = rows.iter().filter(known).copied().collect();
+        posterior.settings.trend.then(|| TrendFit::new(forest, &posterior.classes, &rows)).flatten()
     }
 
     /// The sums of the votes of all owners.

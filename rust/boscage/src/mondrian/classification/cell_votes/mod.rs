@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::cells::plan::CellPlan;
 use crate::mondrian::cells::share::{CellShare, each_list};
 use crate::mondrian::cells::summary::{Words, wrong};
-use crate::mondrian::classification::calibration::CalibrationLink;
+use crate::mondrian::classification::calibration::{CalibrationLink, Functions};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, WORD};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::classifier::Classification;
@@ -119,7 +119,8 @@ impl CellShare<Classification> {
         each_list(&owners, votes, |row, words| add_list(words, sums.of_mut(row, 0)))?;
         let mut averages = Averages::default();
         gather.finish(&sums, 0, None, &mut averages);
-        Ok(link.of_rows(&averages, None, |_| None))
+        let trend = link.trend_values(self.plan.domain(), rows)?;
+        Ok(link.of_rows(&averages, &Functions { joint: None, trend }, |_| None))
     }
 
     /// Sets the discount. Trees and what owners tell each other do not depend on it.

@@ -1,7 +1,7 @@
 //! Searches for the best hyperparameters: along directions on a grid, and for the best factor on all variances.
 
 use crate::error::Result;
-use crate::math::golden_section::{SHARE_OF_FILES, golden_section};
+use crate::math::golden_section::golden_section;
 
 /// Powers of two (at most) from the start of a search to where it ends.
 pub(super) const FARTHEST: i32 = 8;
@@ -52,7 +52,7 @@ const NEAR: f64 = 0.005;
 pub(super) fn best_scale(rows: &[Vec<(f64, f64)>], weights: &[f64], most: f64) -> (f64, f64) {
     let loss = |log_scale: f64| -score(rows, weights, log_scale.exp());
     let high = most.ln().min(2.0);
-    let (log_scale, least) = golden_section(loss, (high - RANGE, high), (SHARE_OF_FILES, NEAR)).least();
+    let (log_scale, least) = golden_section(loss, (high - RANGE, high), NEAR);
     (-least, log_scale.exp())
 }
 

@@ -25,7 +25,6 @@
 //! Hyperparameters have to be chosen before `b` is known. They are those of the residuals of an ordinary
 //! least-squares line (`start_line`).
 
-pub(crate) mod cholesky;
 pub(crate) mod posterior;
 pub(crate) mod start_line;
 
