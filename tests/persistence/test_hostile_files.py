@@ -83,9 +83,12 @@ def models() -> dict[str, Any]:
     tables: Any = [(1, ["blue", "green", "red"], [0.0, 0.5, 1.0], 0.25)]
     named.fit(places, codes, ["no", "yes"], categories=tables, substitutes=substitutes, **shared)
     found["classes, with categories"] = named
-    older = _core.MondrianClassifier(n_estimators=2, calibration="loo-power", seed=1)
+    older = _core.MondrianClassifier(n_estimators=2, calibration="loo-power", trend=False, seed=1)
     older.fit(x, codes, ["no", "yes"], **shared)
     found["classes, calibrated by a power alone"] = older
+    without = _core.MondrianClassifier(n_estimators=2, trend=False, seed=1)
+    without.fit(x, codes, ["no", "yes"], **shared)
+    found["classes, without a trend"] = without
     weights = np.resize([0.25, 1.0, 3.5, 1e-3], len(x))
     some = _core.MondrianClassifier(n_estimators=2, seed=1)
     some.fit(x, codes, ["no", "yes"], sample_weight=weights, **shared)
@@ -109,6 +112,7 @@ MODELS = [
     "numbers, together",
     "classes, not calibrated",
     "classes, calibrated by a power alone",
+    "classes, without a trend",
     "numbers, with a trend",
     "classes, with missing values",
     "classes, with categories",
@@ -199,7 +203,8 @@ def test_the_version_is_the_oldest_that_can_hold_the_model() -> None:
         return int.from_bytes(model.to_bytes()[8:12], "little")
 
     found = {name: version(model) for name, model in models().items()}
-    assert found["classes, averaged"] == found["classes, realised"] == 18
+    assert found["classes, averaged"] == found["classes, realised"] == 19
+    assert found["classes, without a trend"] == 18
     assert found["classes, calibrated by a power alone"] == 4
     assert found["classes, not calibrated"] == 1
     numbers = [of for name, of in found.items() if name.startswith("numbers")]
@@ -230,7 +235,7 @@ def test_the_version_is_the_oldest_that_can_hold_the_model() -> None:
 def test_weights_of_rows_that_cannot_be_are_refused(weight: float) -> None:
     model = models()["classes, with weights of rows"]
     blob = model.to_bytes()
-    assert int.from_bytes(blob[8:12], "little") == 18
+    assert int.from_bytes(blob[8:12], "little") == 19
     weights = model.sample_weight()
     at = blob.index(weights.astype("<f8").tobytes()) + 8 * 6
     forged = blob[:at] + np.array([weight], "<f8").tobytes() + blob[at + 8 : -CHECKSUM]

@@ -13,10 +13,11 @@ What is expected comes from the model that was saved, not from the one that is l
 forgotten rows and seen new ones, chains after they have been continued, other samplers after a new
 fit with the parameters that the file has. Only if a release changes on purpose what a sampler
 draws may `then` be recorded anew, and for that sampler alone. Probabilities of joint classifiers
-are solutions of equations to a tolerance: they may be recorded anew, within that tolerance, if
-these are solved in another way. Files of Mondrian regressors hold rows and settings alone: their
-predictions and hyperparameters may be recorded anew if a rule that chooses hyperparameters or a
-part of the predictive variance changes on purpose, and nothing else of them.
+are solutions of equations to a tolerance, and the numbers of a calibration are searched for to one:
+probabilities may be recorded anew, within 1e-7, if these are found in another way. Files of
+Mondrian regressors hold rows and settings alone: their predictions and hyperparameters may be
+recorded anew if a rule that chooses hyperparameters or a part of the predictive variance changes on
+purpose, and nothing else of them.
 """
 
 from __future__ import annotations
