@@ -49,9 +49,10 @@ _Rows = NDArray[np.float32] | NDArray[np.float64]
 _Label = bool | int | float | str
 _Contributions = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Progress = Callable[[int, int], None]
-# Power, noise, and the shares of the classes.
 _Numbers = list[float]
-_ClassTrend = tuple[float, list[int], _Numbers, _Numbers, _Numbers, _Numbers, _Numbers]
+# Weight, features, numbers of each of these, their slopes by class, factor, and variances.
+_ClassTrend = tuple[float, list[int], list[_Numbers], _Numbers, _Numbers, tuple[float, float]]
+# Power, noise, weight of the joint function, the shares of the classes, and the trend.
 _Link = tuple[float, float, float, list[float], _ClassTrend | None]
 _Maps = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
 _Substitutes = list[tuple[float, list[tuple[int, float, float]]]]
@@ -621,7 +622,7 @@ class MondrianClassifier(_MondrianForest):
         self, X: _Rows, before: NDArray[np.float64] | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]: ...
     def proba_of_votes(
-        self, X: _Rows, votes: NDArray[np.float64], link: _Link
+        self, X: _Rows, votes: NDArray[np.float64], link: _Link, *, n_threads: int = 1
     ) -> NDArray[np.float64]: ...
     def calibrating_ids(self) -> NDArray[np.uint64]: ...
     def add_left_out_votes(

@@ -359,6 +359,10 @@ def test_a_value_that_cannot_be_read_is_named(
             "--trend linear needs --posterior joint, which fits the trees and a linear part",
         ),
         (
+            ["--task", "classification", "--trend", "linear"],
+            "--trend must be 'auto' or None for classes, found 'linear'",
+        ),
+        (
             ["--task", "regression", "--posterior", "fast", "--hyperparameters", "ml"],
             "--posterior fast takes each node's own mean and variance, and does not use "
             "--hyperparameters ml: leave it at 'loo', or choose --posterior exact",

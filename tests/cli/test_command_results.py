@@ -109,6 +109,12 @@ def test_many_whole_numbers_are_a_regression_unless_told(folder: Path) -> None:
     ):
         run("fit", "t.csv", "-t", "b", "-o", "t.model", "--task", task, *FEW)
         assert type(boscage.load("t.model")) is kind
+    run(
+        "fit",
+        *["t.csv", "-t", "b", "-o", "t.model", "--task", "classification", "--trend", "none"],
+        *FEW,
+    )
+    assert boscage.load("t.model").trend is None
 
 
 def test_settings_reach_the_estimator(folder: Path) -> None:

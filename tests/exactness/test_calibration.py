@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier
+from of_all_rows import weight_of_all, weight_of_all_left_out
 from reference.arrays import Array
 
 N_CHOSEN = 300
@@ -84,16 +85,11 @@ def test_power_and_noise_are_the_best_for_rows_left_out(
     np.testing.assert_array_equal(plain.loo_predict_proba(), left_out)
 
 
-def drawn_to(proba: Array, power: float, noise: float, shares: Array) -> Array:
-    """Probabilities, calibrated by a power below 1; the last class has no rows.
-
-    It has its part of the base measure alone, which shows the weight of that.
-    """
-    n_classes = proba.shape[-1]
-    of_shares = (1.0 - power) * (1.0 - n_classes * proba[:, -1:])
-    raised = proba**power * shares**of_shares
+def drawn_to(proba: Array, of_all: Array, power: float, noise: float, shares: Array) -> Array:
+    """Probabilities, calibrated by a power below 1."""
+    raised = proba**power * shares ** ((1.0 - power) * (1.0 - of_all) ** 4)
     raised = raised / raised.sum(axis=-1, keepdims=True)
-    return np.asarray((1.0 - noise) * raised + noise / n_classes)
+    return np.asarray((1.0 - noise) * raised + noise / proba.shape[-1])
 
 
 @pytest.mark.parametrize("predictive", ["averaged", "realised"])
@@ -117,9 +113,10 @@ def test_where_features_tell_little_probabilities_are_drawn_to_the_shares(
     without = np.tile(sizes, (n, 1))
     without[np.arange(n), y] = np.maximum(without[np.arange(n), y] - relative, 0.5)
     left_out = plain.loo_predict_proba()
+    of_all = weight_of_all_left_out(plain, plain.ids_)
 
     def loss(power: float, noise: float) -> float:
-        own = drawn_to(left_out, power, noise, without)[np.arange(n), y]
+        own = drawn_to(left_out, of_all, power, noise, without)[np.arange(n), y]
         prior = power - 1.0 - np.log(power) - 0.1 * np.log(noise)
         return float(prior - (relative * np.log(own)).sum())
 
@@ -131,11 +128,11 @@ def test_where_features_tell_little_probabilities_are_drawn_to_the_shares(
         assert loss(power, min(noise * factor, 0.99)) > least
     at = np.concatenate([x[:20], rng.uniform(size=(20, 3)), 3.0 * x[:20] - 1.0])
     shares = sizes / sizes.sum()
-    for found, raw in (
-        (model.predict_proba(at), plain.predict_proba(at)),
-        (model.loo_predict_proba(), left_out),
+    for found, raw, weight in (
+        (model.predict_proba(at), plain.predict_proba(at), weight_of_all(plain, at)),
+        (model.loo_predict_proba(), left_out, of_all),
     ):
-        np.testing.assert_allclose(found, drawn_to(raw, power, noise, shares), rtol=1e-9)
+        np.testing.assert_allclose(found, drawn_to(raw, weight, power, noise, shares), rtol=1e-9)
     far = model.predict_proba(np.full((1, 3), 1e4))
     np.testing.assert_allclose(far, 0.25, atol=0.01)
 

@@ -193,14 +193,15 @@ def test_leaves_of_calibrated_forests(posterior: str, labels: str, dtype: str) -
     if labels == "rare":
         assert power < 1.0
     if shares:
-        logs += (1.0 - power) * (1.0 - sums[:, -1:]) * np.log(shares)
+        logs += (1.0 - power) * (1.0 - sums[:, -1:]) ** 4 * np.log(shares)
     assert (labels == "told") == (trend is not None)
     if trend is not None:
-        of_trend, features, rates, low, width, means, slopes = (np.asarray(part) for part in trend)
-        places = (rows[:, features] - low) / width
-        within = np.clip(places, 0.0, 1.0)
-        left = np.exp(-np.abs(places - within) @ rates)
-        logs += left[:, None] * of_trend * ((within - means) @ slopes.reshape(len(features), 3))
+        of_trend, features, (low, width, means), slopes, factor, (least, known) = trend
+        z = (rows[:, features] - low) / np.array(width) - means
+        half = np.linalg.solve(np.reshape(factor, (len(features), -1)), z.T)
+        left = np.minimum(known / (least + (half**2).sum(axis=0)), 1.0)[:, None] ** 2
+        near = left * (1.0 - sums[:, -1:]) ** 4
+        logs += near * of_trend * (z @ np.reshape(slopes, (len(features), 3)))
     expected = (1.0 - noise) * softmax(logs, axis=1) + noise / 3.0
     found = by_onnx(forest, rows, approximate=True)
     assert np.allclose(found["probabilities"], expected, rtol=0.0, atol=1e-6)

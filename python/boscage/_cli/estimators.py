@@ -257,9 +257,9 @@ MODELS: dict[str, EstimatorPair] = {
             ),
             _word(
                 "trend",
-                "a linear part of the mean, for joint; auto has slopes where they help beyond rows",
+                "a linear function beside the trees: of the mean for joint, of class probabilities"
+                " (auto or none); auto has slopes where they help",
                 *("auto", "linear", "none"),
-                only=REGRESSION,
             ),
             Option(
                 "noise_variance",

@@ -341,7 +341,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
                 share, fitted.common, part, sums, number
             )
         return dask.delayed(self._share.finish, pure=False)(
-            fitted.shares[-1], fitted.common, part, sums
+            fitted.shares[-1], fitted.common, part, sums, number
         )
 
     # -- the forest -------------------------------------------------------------------------------

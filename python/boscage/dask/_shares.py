@@ -122,8 +122,8 @@ class Share:
         """Sums over these trees and those before, for checked rows."""
 
     @abstractmethod
-    def _of_sums(self, rows: Rows, sums: FloatArray, common: Any) -> FloatArray:
-        """Predictions of checked rows, given the sums over all trees."""
+    def _of_sums(self, X: Any, sums: FloatArray, common: Any) -> FloatArray:
+        """Predictions of rows, given the sums over all trees."""
 
     @abstractmethod
     def complete(self, common: Any) -> None:
@@ -150,11 +150,12 @@ class Share:
             model, rows, n_threads = self._with_threads()._query(X)
         return self._sums(model, rows, common, aligned(before), n_threads)
 
-    def finish(self, common: Any, X: Any, sums: FloatArray) -> FloatArray:
+    def finish(self, common: Any, X: Any, sums: FloatArray, number: int) -> FloatArray:
         """Predictions of a partition, given the sums over all trees."""
         if not len(sums):
             return sums
-        return self._of_sums(self._forest._query(dense(X))[1], aligned(sums), common)
+        with naming_partition(number):
+            return self._of_sums(dense(X), aligned(sums), common)
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -307,8 +308,9 @@ class ClassifierShare(Share):
         votes: FloatArray = model.add_votes(rows, before, n_threads=n_threads)
         return votes
 
-    def _of_sums(self, rows: Rows, sums: FloatArray, common: Link) -> FloatArray:
-        proba: FloatArray = self._forest._model.proba_of_votes(rows, sums, common)
+    def _of_sums(self, X: Any, sums: FloatArray, common: Link) -> FloatArray:
+        model, rows, n_threads = self._with_threads()._query(X)
+        proba: FloatArray = model.proba_of_votes(rows, sums, common, n_threads=n_threads)
         return proba
 
     def complete(self, common: Any) -> None:
@@ -379,7 +381,7 @@ class RegressorShare(Share):
         components: FloatArray = model.add_components(rows, before, n_threads=n_threads)
         return components
 
-    def _of_sums(self, rows: Rows, sums: FloatArray, common: list[float]) -> FloatArray:
+    def _of_sums(self, X: Any, sums: FloatArray, common: list[float]) -> FloatArray:
         model = self._forest._model
         model.complete(common, n_threads=self._with_threads()._n_threads())
         mean, variance = model.moments_of_components(sums)

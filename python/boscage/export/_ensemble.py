@@ -14,7 +14,7 @@ from boscage._bases.estimator import Estimator
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray
 from boscage.bart import BARTClassifier, BARTRegressor
 from boscage.bayes import BayesianTreeClassifier, BayesianTreeRegressor
-from boscage.explain._class_link import Link
+from boscage.explain._link import Link
 from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
 from boscage.mondrian._missing import fill
 
@@ -70,7 +70,7 @@ class Ensemble:
     classes: AnyArray | None = None
     link: Link | MeanOfDraws | None = None
     """None where the sums are the predictions. Before a `Link` they are the probabilities ``p`` of
-    each class, then ``f`` if its weight is positive, and then ``h`` if there are shares."""
+    each class, then ``f`` if its weight is positive, and then ``r`` if it counts."""
     trend: list[TrendPart] = field(default_factory=list)
     missing: FloatArray | None = None
     """The numbers that stand for missing values of each feature."""
@@ -159,7 +159,7 @@ def _of_forest(model: MondrianForestRegressor | MondrianForestClassifier) -> Ens
         # Not centred: a sum of numbers that are not negative keeps its relative precision.
         sums = trees, np.zeros(trees[0].values.shape[1])
         link = Link.of(compiled.calibration_link(n_threads=n_threads))
-        of_link = None if link == Link() else link
+        of_link = None if link.changes_nothing else link
         return _ensemble(model, sums, classes=model.classes_, link=of_link, missing=missing)
     constant, parts = compiled.trend_parts(n_threads=n_threads) or (0.0, [])
     trend = [TrendPart(*part) for part in parts]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from scipy.linalg import solve_triangular
 
 from boscage._core import __version__
 from boscage._types import AnyArray, FloatArray
-from boscage.explain._class_link import ClassTrend, Link
+from boscage.explain._link import FARTHEST, ClassTrend, Link
 from boscage.export._ensemble import AddedTree, Ensemble, MeanOfDraws
 
 # The oldest versions that have all that is needed, which most runtimes know.
@@ -213,8 +214,8 @@ def _calibrated(graph: _Graph, ensemble: Ensemble, link: Link, sums: str) -> str
     parts = {"means": n_classes}
     if link.weight > 0.0:
         parts["function"] = n_classes
-    if link.class_shares:
-        parts["base"] = 1
+    if link.has_of_all:
+        parts["of_all"] = 1
     names = {name: f"{sums}_{name}" for name in parts} if len(parts) > 1 else {"means": sums}
     if len(parts) > 1:
         sizes = graph.constant(list(parts.values()), np.int64)
@@ -223,11 +224,14 @@ def _calibrated(graph: _Graph, ensemble: Ensemble, link: Link, sums: str) -> str
     if "function" in names:
         added = graph.add("Mul", names["function"], graph.constant(link.weight))
         logs = graph.add("Add", logs, added)
-    if "base" in names:
-        others = graph.add("Sub", graph.constant(1.0), names["base"])
-        logs = graph.add("Add", logs, graph.add("Mul", others, graph.constant(link.to_shares)))
-    if link.trend is not None:
-        logs = graph.add("Add", logs, _class_trend(graph, ensemble, link.trend))
+    if "of_all" in names:
+        near = graph.add("Sub", graph.constant(1.0), names["of_all"])
+        added = graph.constant(np.broadcast_to(link.to_shares, n_classes))
+        if link.trend is not None:
+            added = graph.add("Add", added, _class_trend(graph, ensemble, link.trend))
+        square = graph.add("Mul", near, near)
+        added = graph.add("Mul", graph.add("Mul", square, square), added)
+        logs = graph.add("Add", logs, added)
     proba = graph.add("Softmax", logs, axis=1)
     kept = graph.add("Mul", proba, graph.constant(1.0 - link.noise))
     return graph.add("Add", kept, graph.constant(link.noise / n_classes))
@@ -238,12 +242,17 @@ def _class_trend(graph: _Graph, ensemble: Ensemble, trend: ClassTrend) -> str:
     x = _features(graph, ensemble, trend.features)
     apart = graph.add("Sub", x, graph.constant(trend.low))
     places = graph.add("Div", apart, graph.constant(trend.width))
-    within = graph.add("Clip", places, graph.constant(0.0), graph.constant(1.0))
-    beyond = graph.add("Abs", graph.add("Sub", places, within))
-    exponent = graph.add("MatMul", beyond, graph.constant(-trend.rates[:, np.newaxis]))
-    z = graph.add("Sub", within, graph.constant(trend.means))
+    near = graph.add("Clip", places, graph.constant(-FARTHEST), graph.constant(FARTHEST))
+    z = graph.add("Sub", near, graph.constant(trend.means))
+    inverse = solve_triangular(trend.factor, np.eye(len(trend.features)), lower=True)
+    half = graph.add("MatMul", z, graph.constant(inverse.T))
+    axes = graph.constant([1], np.int64)
+    square = graph.add("ReduceSum", graph.add("Mul", half, half), axes, keepdims=1)
+    variance = graph.add("Add", square, graph.constant(trend.variances[0]))
+    ratio = graph.add("Div", graph.constant(trend.variances[1]), variance)
+    left = graph.add("Min", ratio, graph.constant(1.0))
     values = graph.add("MatMul", z, graph.constant(trend.weight * trend.slopes))
-    return graph.add("Mul", graph.add("Exp", exponent), values)
+    return graph.add("Mul", graph.add("Mul", left, left), values)
 
 
 def _mean_of_draws(graph: _Graph, link: MeanOfDraws, sums: str, n_classes: int) -> str:

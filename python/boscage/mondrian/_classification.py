@@ -42,8 +42,8 @@ class ClassificationForest(MondrianForest):
             _validation.check_choice("calibration, unless None,", calibration, ("loo",))
         elif posterior == "joint":
             raise ValueError("posterior='joint' needs calibration='loo', found None")
-        if self.trend is not None:
-            _validation.check_choice("trend, unless None,", self.trend, ("auto",))
+        if self.trend is not None and not (isinstance(self.trend, str) and self.trend == "auto"):
+            raise ValueError(f"trend must be 'auto' or None for classes, found {self.trend!r}")
         return {
             **self._tree_settings(),
             "discount": DEFAULT_DISCOUNT if isinstance(discount, str) else discount,

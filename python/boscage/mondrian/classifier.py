@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from boscage import _core, _validation, persistence
 from boscage._bases.prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps
-from boscage.explain._class_link import Link
-from boscage.explain._link import close_gap, through_link
+from boscage.explain._link import Link
+from boscage.explain._through_link import close_gap, through_link
 from boscage.explain.contributions import Contributions
 from boscage.mondrian._classification import DEFAULT_DISCOUNT, ClassificationForest
 from boscage.mondrian._forest.base import Given
@@ -64,9 +64,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         left-out rows are predicted better so: they are multiplied by ``exp(c * g_k)``. The ``g_k``
         are the ridge regression of the codes of class k on the features that are numbers (at most
         128, those with the greatest rates), on up to 3,000 rows that are chosen by their contents.
-        ``c`` is fitted with the power and the noise. Beyond the reference ranges the function
-        fades, and the prior stays. There is none with more than 100 classes, with fewer than 10
-        rows, or without calibration. None has no such function.
+        ``c`` is fitted with the power and the noise. The function counts where there are rows, and
+        far from all of them the prior stays. There is none with more than 100 classes, with fewer
+        than 20 rows, or without calibration. None has no such function.
     joint_kernel : {"auto", "trees", "limit"}, default="auto"
         Which trees ``posterior="joint"`` adds up: "trees" those of the forest, "limit" infinitely
         many, of which the forest's are a sample. The limit is a Gaussian process whose covariance
@@ -164,8 +164,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     joint_weight_ : float
         The weight ``b`` of what all trees explain together; 0 unless ``posterior="joint"``.
     trend_slopes_ : ndarray of shape (n_features_in_, n_classes) or None
-        What a unit of each feature adds to the logarithm of each class's probability within the
-        reference ranges, before these are normalised and mixed with noise; None without a trend.
+        What a unit of each feature adds to the logarithm of each class's probability among the
+        rows, before these are normalised and mixed with noise; None without a trend.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -359,7 +359,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         n_threads = self._n_threads()
         link = Link.of(model.calibration_link(n_threads=n_threads))
         base, values = found.base_values, found.values
-        if link != Link():
+        if not link.changes_nothing:
             proba = model.predict_proba(found.data, n_threads=n_threads)
             rows = found.data
             if model.substitutes is not None:

@@ -179,7 +179,7 @@ impl ClassifierCells {
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (rows, words) = (X.rows_with_missing()?, words("votes", &votes)?);
-        let link = link.map_or(Ok(CalibrationLink::NONE), self::link)?;
+        let link = link.map_or(CalibrationLink::NONE, self::link);
         let proba =
             gate::run(py, n_threads, None, |run| self.share.proba_of_votes(rows, &words, &link, run))?;
         matrix(py, proba, rows.n_rows(), self.share.classes().len())
@@ -239,7 +239,7 @@ impl ClassifierCells {
         let (rows, of_trend) = (slice("rows", &rows)?, slice("of_trend", &of_trend)?);
         let words = words("votes", &votes)?;
         let shape = [links.len(), rows.len(), self.share.classes().len()];
-        let links: Vec<CalibrationLink> = links.into_iter().map(link).collect::<PyResult<_>>()?;
+        let links: Vec<CalibrationLink> = links.into_iter().map(link).collect();
         let work = || self.share.proba_of_left_out_votes((rows, of_trend), &discounts, &words, &links);
         vector(py, gate::brief(py, work)?).reshape(shape)
     }

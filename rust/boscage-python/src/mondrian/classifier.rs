@@ -2,7 +2,7 @@
 
 use boscage::{Batch, CalibrationLink, ClassTrend, ClassificationSettings, Label, MondrianSettings, Run};
 use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -49,29 +49,26 @@ impl MondrianClassifier {
     }
 }
 
-/// The fields of a `ClassTrend`.
-type TrendNumbers = (f64, Vec<usize>, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
+/// Weight, features, numbers of each feature, slopes, factor and variances of a `ClassTrend`.
+type TrendNumbers = (f64, Vec<usize>, [Vec<f64>; 3], Vec<f64>, Vec<f64>, [f64; 2]);
 
 /// Power, share of noise and weight of the joint function of a calibration, the shares of the classes, and the trend.
 pub(super) type Link = (f64, f64, f64, Vec<f64>, Option<TrendNumbers>);
 
 /// The link with some numbers.
-pub(super) fn link((power, noise, weight, class_shares, trend): Link) -> PyResult<CalibrationLink> {
-    let of_trend = |(weight, features, rates, low, width, means, slopes): TrendNumbers| {
-        let n = features.len();
-        if [rates.len(), low.len(), width.len(), means.len()] != [n; 4] || n == 0 || slopes.len() % n != 0 {
-            return Err(PyValueError::new_err("a trend must hold the same numbers for each feature"));
-        }
-        Ok(ClassTrend { weight, features, rates, low, width, means, slopes })
+pub(super) fn link((power, noise, weight, class_shares, trend): Link) -> CalibrationLink {
+    let of_trend = |(weight, features, numbers, slopes, factor, variances): TrendNumbers| {
+        let [low, width, means] = numbers;
+        ClassTrend { weight, features, low, width, means, slopes, factor, variances }
     };
-    let trend = trend.map(of_trend).transpose()?;
-    Ok(CalibrationLink { power, noise, weight, class_shares, trend })
+    let trend = trend.map(of_trend);
+    CalibrationLink { power, noise, weight, class_shares, trend }
 }
 
 pub(super) fn link_numbers(link: CalibrationLink) -> Link {
     let of_trend = |trend: ClassTrend| {
-        let ClassTrend { weight, features, rates, low, width, means, slopes } = trend;
-        (weight, features, rates, low, width, means, slopes)
+        let ClassTrend { weight, features, low, width, means, slopes, factor, variances } = trend;
+        (weight, features, [low, width, means], slopes, factor, variances)
     };
     (link.power, link.noise, link.weight, link.class_shares, link.trend.map(of_trend))
 }
@@ -289,16 +286,19 @@ impl MondrianClassifier {
     }
 
     /// Probabilities of rows, given all votes and what calibrates them.
+    #[pyo3(signature = (X, votes, link, *, n_threads=1))]
     fn proba_of_votes<'py>(
         &self,
         py: Python<'py>,
         X: Matrix<'py>,
         votes: PyReadonlyArray1<'py, f64>,
         link: Link,
+        n_threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (model, rows) = (self.model()?, X.rows_with_missing()?);
-        let (votes, link) = (slice("votes", &votes)?, self::link(link)?);
-        let proba = gate::brief(py, || model.proba_of_votes(rows, votes, &link))?;
+        let (votes, link) = (slice("votes", &votes)?, self::link(link));
+        let work = |run: &Run<'_>| model.proba_of_votes(rows, votes, &link, run);
+        let proba = gate::run(py, n_threads, None, work)?;
         matrix(py, proba, rows.n_rows(), model.classes().len())
     }
 
@@ -346,7 +346,7 @@ impl MondrianClassifier {
     ) -> PyResult<Bound<'py, PyArray3<f64>>> {
         let (model, ids, votes) = (self.model()?, slice("ids", &ids)?, slice("votes", &votes)?);
         let shape = [links.len(), ids.len(), model.classes().len()];
-        let links: Vec<CalibrationLink> = links.into_iter().map(self::link).collect::<PyResult<_>>()?;
+        let links: Vec<CalibrationLink> = links.into_iter().map(self::link).collect();
         let proba = gate::brief(py, || model.proba_of_left_out_votes(ids, votes, &links))?;
         vector(py, proba).reshape(shape)
     }

@@ -13,6 +13,8 @@ const MAX_DAMPING: f64 = 1e12;
 const SHORT: f64 = 1e-11;
 /// Of a value, what rounding may hide.
 const ROUNDING: f64 = 1e-14;
+/// What counts as the diagonal where that is less.
+const LEAST_DIAGONAL: f64 = 1e-14;
 
 /// A function at a point.
 #[derive(Debug, Clone)]
@@ -37,7 +39,7 @@ impl Local {
     fn step(&self, free: &[usize], damping: f64) -> Option<Vec<f64>> {
         let n = self.gradient.len();
         let entry = |i: usize, j: usize| self.curvature[free[i] * n + free[j]];
-        let added = |i: usize| damping * (entry(i, i).abs() + ROUNDING);
+        let added = |i: usize| damping * entry(i, i).abs().max(LEAST_DIAGONAL);
         let factor = Cholesky::new(free.len(), |i, j| entry(i, j) + if i == j { added(i) } else { 0.0 })?;
         let down: Vec<f64> = free.iter().map(|&i| -self.gradient[i]).collect();
         Some(factor.solve(&down))
@@ -52,38 +54,44 @@ impl Local {
     }
 }
 
-/// A point where the function is least among those around, from a start within the bounds, and its value there.
+/// A point where the function is least among those around, from a start within the bounds, and its value there; after many
+/// steps the lowest one so far.
 pub(crate) fn minimise(f: impl Fn(&[f64]) -> Local, start: &[f64], bounds: &[(f64, f64)]) -> (Vec<f64>, f64) {
     let (mut x, mut at, mut damping) = (start.to_vec(), f(start), DAMPING);
     for _ in 0..MAX_STEPS {
-        let free = at.free(&x, bounds);
-        let mut moved = false;
-        while !free.is_empty() && !moved && damping < MAX_DAMPING {
-            let next = at.step(&free, damping).map(|step| {
-                let mut next = x.clone();
-                for (&i, step) in free.iter().zip(step) {
-                    next[i] = (x[i] + step).clamp(bounds[i].0, bounds[i].1);
-                }
-                next
-            });
-            let found = next.map(|next| (f(&next), next)).filter(|(local, _)| local.is_below(&at, &free));
-            match found {
-                Some((local, next)) => {
-                    let is_short = |(a, b): (&f64, &f64)| (a - b).abs() <= SHORT * (1.0 + b.abs());
-                    moved = !next.iter().zip(&x).all(is_short);
-                    (x, at, damping) = (next, local, 0.1 * damping);
-                    if !moved {
-                        return (x, at.value);
-                    }
-                }
-                None => damping = 10.0 * damping.max(DAMPING),
-            }
-        }
-        if !moved {
+        let Some((next, local)) = lower(&f, (&x, &at), bounds, &mut damping) else { break };
+        let is_short = next.iter().zip(&x).all(|(a, b)| (a - b).abs() <= SHORT * (1.0 + b.abs()));
+        (x, at) = (next, local);
+        if is_short {
             break;
         }
     }
     (x, at.value)
+}
+
+/// A lower point, by as little damping as leads to one.
+fn lower(
+    f: &impl Fn(&[f64]) -> Local,
+    (x, at): (&[f64], &Local),
+    bounds: &[(f64, f64)],
+    damping: &mut f64,
+) -> Option<(Vec<f64>, Local)> {
+    let free = at.free(x, bounds);
+    while !free.is_empty() && *damping < MAX_DAMPING {
+        if let Some(step) = at.step(&free, *damping) {
+            let mut next = x.to_vec();
+            for (&i, step) in free.iter().zip(step) {
+                next[i] = (x[i] + step).clamp(bounds[i].0, bounds[i].1);
+            }
+            let local = f(&next);
+            if local.is_below(at, &free) {
+                *damping *= 0.1;
+                return Some((next, local));
+            }
+        }
+        *damping = 10.0 * damping.max(DAMPING);
+    }
+    None
 }
 
 #[cfg(test)]

@@ -24,6 +24,16 @@ impl Cholesky {
         Some(Self { n, lower })
     }
 
+    /// Of its triangle, row after row.
+    pub(crate) fn of_lower(n: usize, lower: Vec<f64>) -> Self {
+        Self { n, lower }
+    }
+
+    /// The triangle, row after row.
+    pub(crate) fn lower(&self) -> &[f64] {
+        &self.lower
+    }
+
     /// `L^-1 b`, whose squared length is `b' M^-1 b`.
     pub(crate) fn half_solve(&self, b: &[f64]) -> Vec<f64> {
         let n = self.n;

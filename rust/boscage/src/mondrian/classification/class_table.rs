@@ -67,6 +67,13 @@ impl ClassTable {
         self.live().into_iter().map(|class| self.labels[class as usize].clone()).collect()
     }
 
+    /// The places of classes among those that are live, by class; others have any.
+    pub(super) fn columns(&self) -> Vec<usize> {
+        let mut columns = vec![0; self.labels.len()];
+        self.live().iter().enumerate().for_each(|(i, &class)| columns[class as usize] = i);
+        columns
+    }
+
     /// Numbers by class, given the numbers of the live classes in order of label.
     pub(crate) fn renumbered(&self, numbers: impl IntoIterator<Item = Class>) -> Vec<Class> {
         let mut by_class = vec![0; self.labels.len()];

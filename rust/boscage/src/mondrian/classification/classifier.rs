@@ -98,10 +98,16 @@ impl Classification {
     }
 
     pub(super) fn trend(&self, forest: &Forest<ClassCounts>) -> Option<&TrendFit> {
-        let fit = || {
-            let rows = calibration::choose(forest, &self.classes, TREND_ROWS).rows;
-            TrendFit::new(forest, &self.classes, &rows)
-        };
+        self.trend_of(forest, || calibration::choose(forest, &self.classes, TREND_ROWS))
+    }
+
+    /// The same, if the rows to which it is fitted have to be found in another way.
+    pub(super) fn trend_of(
+        &self,
+        forest: &Forest<ClassCounts>,
+        rows: impl Fn() -> ChosenRows,
+    ) -> Option<&TrendFit> {
+        let fit = || TrendFit::new(forest, &self.classes, &rows().rows);
         self.settings.trend.then(|| self.trend.get_or_init(fit).as_ref()).flatten()
     }
 
@@ -118,7 +124,8 @@ impl Classification {
     ) -> Result<Functions> {
         let joint = if link.weight > 0.0 { self.joint(forest, run)? } else { None };
         let joint = joint.map(|joint| joint.function.predict(forest, rows, run)).transpose()?;
-        Ok(Functions { joint, trend: link.trend_values(&forest.domain, rows)? })
+        let trend = link.trend_values(&forest.domain, rows, self.classes.live().len(), run)?;
+        Ok(Functions { joint, trend })
     }
 
     /// The same for rows of the forest, each of functions without it.
@@ -213,26 +220,23 @@ impl NodePosterior for Classification {
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<()> {
-        if self.settings.discount != other.settings.discount {
-            return Err(Error::NotMergeable { what: "discounts" });
-        }
-        if self.settings.calibration != other.settings.calibration {
-            let both = [self.settings.calibration, other.settings.calibration];
-            let what = if both.contains(&Calibration::None) {
+        let (own, others) = (&self.settings, &other.settings);
+        if own.calibration != others.calibration {
+            let what = if [own.calibration, others.calibration].contains(&Calibration::None) {
                 "calibrations"
             } else {
                 "calibrations: one of them comes from a file of an older version"
             };
             return Err(Error::NotMergeable { what });
         }
-        if self.settings.posterior != other.settings.posterior {
-            return Err(Error::NotMergeable { what: "posteriors" });
-        }
-        if self.settings.joint_kernel != other.settings.joint_kernel {
-            return Err(Error::NotMergeable { what: "joint kernels" });
-        }
-        if self.settings.trend != other.settings.trend {
-            return Err(Error::NotMergeable { what: "trends" });
+        let same = [
+            ("discounts", own.discount == others.discount),
+            ("posteriors", own.posterior == others.posterior),
+            ("joint kernels", own.joint_kernel == others.joint_kernel),
+            ("trends", own.trend == others.trend),
+        ];
+        if let Some(&(what, _)) = same.iter().find(|(_, same)| !same) {
+            return Err(Error::NotMergeable { what });
         }
         Ok(())
     }

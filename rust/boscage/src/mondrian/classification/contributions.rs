@@ -15,14 +15,14 @@ use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::tree::Tree;
 
 /// The average of the trees' probabilities, class by class, then the joint function's values, if there is one, and then the
-/// weight of the base measure, if it counts. The forest's probabilities follow from these by its link.
+/// weight of what trees say of all their rows, if it counts. The forest's probabilities follow from these by its link.
 struct ClassContributions<'a> {
     live: Vec<Class>,
     n_codes: usize,
     n_trees: f64,
     gamma: f64,
     joint: Option<&'a TreesFunction>,
-    has_base: bool,
+    has_of_all: bool,
 }
 
 /// Memory for one tree's prediction.
@@ -37,7 +37,7 @@ impl TreeContributions<ClassCounts> for ClassContributions<'_> {
     type Buffers = OfTree;
 
     fn n_outputs(&self) -> usize {
-        self.live.len() * (1 + usize::from(self.joint.is_some())) + usize::from(self.has_base)
+        self.live.len() * (1 + usize::from(self.joint.is_some())) + usize::from(self.has_of_all)
     }
 
     fn of_tree<S: Scalar>(
@@ -51,10 +51,10 @@ impl TreeContributions<ClassCounts> for ClassContributions<'_> {
         proba.clear();
         proba.resize(self.n_codes, 0.0);
         let predictor = Predictor { number: tree_index, counts: InTree { tree, stops }, gamma: self.gamma };
-        let weight_of_base = predictor.predict(stops, buffers, proba.as_mut_slice());
-        let base = weight_of_base / self.live.len() as f64;
-        if self.has_base {
-            out[self.n_outputs() - 1] = weight_of_base / self.n_trees;
+        let of_all = predictor.predict(stops, buffers, proba.as_mut_slice());
+        let base = of_all.base / self.live.len() as f64;
+        if self.has_of_all {
+            out[self.n_outputs() - 1] = of_all.all / self.n_trees;
         }
         let (of_classes, rest) = out.split_at_mut(self.live.len());
         for (out, &class) in of_classes.iter_mut().zip(&self.live) {
@@ -74,7 +74,7 @@ impl TreeContributions<ClassCounts> for ClassContributions<'_> {
 impl MondrianClassifier {
     /// Shapley values of the average of the trees' class probabilities and, for the joint posterior, of the values of the
     /// function that all trees explain together: first the one, then the other, class by class. If the calibration draws to the
-    /// shares of the classes, those of the weight of the base measure follow.
+    /// shares of the classes or has a trend, those of the weight of what trees say of all their rows follow.
     /// [`calibration_link`](Self::calibration_link) makes probabilities of these.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl MondrianClassifier {
             n_trees: self.forest.settings.n_estimators as f64,
             gamma: self.posterior.settings.discount * self.forest.domain.total_weight(),
             joint: joint.map(by_trees).transpose()?,
-            has_base: !link.class_shares.is_empty(),
+            has_of_all: link.has_of_all(),
         })
     }
 }

@@ -172,14 +172,31 @@ pub(crate) struct Predictor<C> {
     pub(crate) gamma: f64,
 }
 
+/// The weights in a prediction of what has nothing to do with where the test row lies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OfAllRows {
+    /// Of the base measure.
+    pub(crate) base: f64,
+    /// Of what the tree says of all its rows: the base measure, the root, unless that is a leaf, and a node that branches off
+    /// above the root.
+    pub(crate) all: f64,
+}
+
+impl OfAllRows {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.base += other.base;
+        self.all += other.all;
+    }
+}
+
 /// Weights below this change no probability.
 const NOTHING: f64 = 1e-18;
 /// `exp(-x)` beyond this is below [`NOTHING`].
 const FAR: f64 = 42.0;
 
 impl<C: PathCounts> Predictor<C> {
-    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and eq. 5.7; without branches, eq. 5.3) to `votes`; returns
-    /// the weight of the base measure `H`.
+    /// Adds the tree's prediction (Algorithm 5.8, eq. 5.6 and eq. 5.7; without branches, eq. 5.3) to `votes`, but for the base
+    /// measure `H`.
     ///
     /// Eq. 5.5 is linear in the parent's prediction: with `t` tables and `c` customers at a node of
     /// discount `d`, a class with a table gets `(1 - d) / c`, `1 / c` more for every further customer, and
@@ -191,7 +208,7 @@ impl<C: PathCounts> Predictor<C> {
         stops: &[Stop],
         buffers: &mut Buffers,
         votes: &mut V,
-    ) -> f64 {
+    ) -> OfAllRows {
         let (inside, outside) = stops.split_at(n_inside(stops));
         let mut stays = 1.0;
         buffers.forks.clear();
@@ -207,12 +224,15 @@ impl<C: PathCounts> Predictor<C> {
         }));
         // The weight of the stop's own prediction: at the last stop the probability of staying.
         let mut own = stays;
+        let mut at_root = 0.0;
         buffers.terms.clear();
         for (i, stop) in outside.iter().enumerate().rev() {
             let restaurant = self.restaurant(buffers, inside.len() + i, stop);
             let (term, parent) = restaurant.weigh(own);
-            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, buffers.forks[i], self.gamma);
+            let fork = buffers.forks[i];
+            let (fork_term, fork_parent) = restaurant.weigh_fork(stop, fork, self.gamma);
             buffers.terms.push(Term { table: term.table + fork_term, ..term });
+            at_root = fork.reached * fork.probability + if self.is_own(stops, i) { parent } else { own };
             own = parent + fork_parent;
         }
         let mut first = inside.len();
@@ -220,10 +240,16 @@ impl<C: PathCounts> Predictor<C> {
             first -= 1;
             let (term, parent) = self.restaurant(buffers, first, &stops[first]).weigh(own);
             buffers.terms.push(term);
+            at_root = if self.is_own(stops, first) { parent } else { own };
             own = parent;
         }
         self.add(first..stops.len(), &buffers.terms, votes);
-        own
+        OfAllRows { base: own, all: if buffers.terms.len() == stops.len() { at_root } else { own } }
+    }
+
+    /// Whether a stop is a root that is a leaf, whose rows are about the test row while that stays in it.
+    fn is_own(self, stops: &[Stop], depth: usize) -> bool {
+        depth == 0 && stops.len() == 1 && self.counts.is_leaf(0)
     }
 
     /// Takes away from a prediction what the tree says of all its rows, as [`predict`](Self::predict) left it in the buffers:

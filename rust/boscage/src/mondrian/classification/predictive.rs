@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::data::Scalar;
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, iter_bits};
 use crate::mondrian::classification::class_table::ClassTable;
-use crate::mondrian::classification::kneser_ney::{Buffers, InTree, PathCounts, Predictor};
+use crate::mondrian::classification::kneser_ney::{Buffers, InTree, OfAllRows, PathCounts, Predictor};
 use crate::mondrian::forest::export::NodeValues;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
@@ -16,27 +16,27 @@ use crate::mondrian::tree::arena::NodeId;
 pub(super) struct Gathered {
     pub(super) n_rows: usize,
     proba: Vec<f64>,
-    /// Weight of the base measure.
-    base: Vec<f64>,
+    /// The weights of what has nothing to do with a row.
+    of_all: Vec<OfAllRows>,
     /// One a discount.
     buffers: Vec<Buffers>,
 }
 
 impl Gathered {
-    /// The sums of a row for a discount: by the class's number, and the weight of the base measure.
-    pub(super) fn of(&self, row: usize, discount: usize) -> (&[f64], f64) {
+    /// The sums of a row for a discount: by the class's number, and of what has nothing to do with the row.
+    pub(super) fn of(&self, row: usize, discount: usize) -> (&[f64], OfAllRows) {
         let (at, n_codes) = self.place(row, discount);
-        (&self.proba[at * n_codes..(at + 1) * n_codes], self.base[at])
+        (&self.proba[at * n_codes..(at + 1) * n_codes], self.of_all[at])
     }
 
     /// The same, to be set.
-    pub(super) fn of_mut(&mut self, row: usize, discount: usize) -> (&mut [f64], &mut f64) {
+    pub(super) fn of_mut(&mut self, row: usize, discount: usize) -> (&mut [f64], &mut OfAllRows) {
         let (at, n_codes) = self.place(row, discount);
-        (&mut self.proba[at * n_codes..(at + 1) * n_codes], &mut self.base[at])
+        (&mut self.proba[at * n_codes..(at + 1) * n_codes], &mut self.of_all[at])
     }
 
     fn place(&self, row: usize, discount: usize) -> (usize, usize) {
-        (discount * self.n_rows + row, self.proba.len() / self.base.len())
+        (discount * self.n_rows + row, self.proba.len() / self.of_all.len())
     }
 }
 
@@ -45,16 +45,16 @@ impl Gathered {
 pub(super) struct Averages {
     /// The probabilities of the live classes, `n_rows x n_classes`.
     pub(super) proba: Vec<f64>,
-    /// The weight of the base measure in each row's.
-    pub(super) base: Vec<f64>,
+    /// The weight in each row's of what trees say of all their rows, wherever the row lies.
+    pub(super) of_all: Vec<f64>,
 }
 
 impl Averages {
     /// Each row's, in order.
     pub(super) fn rows(&self) -> impl Iterator<Item = Average<'_>> {
-        let n_classes = self.proba.len() / self.base.len().max(1);
+        let n_classes = self.proba.len() / self.of_all.len().max(1);
         let probabilities = self.proba.chunks_exact(n_classes.max(1));
-        probabilities.zip(&self.base).map(|(proba, &base)| Average { proba, base })
+        probabilities.zip(&self.of_all).map(|(proba, &of_all)| Average { proba, of_all })
     }
 }
 
@@ -62,7 +62,7 @@ impl Averages {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Average<'a> {
     pub(super) proba: &'a [f64],
-    pub(super) base: f64,
+    pub(super) of_all: f64,
 }
 
 /// Sums class probabilities (eq. 5.6) over trees.
@@ -98,8 +98,9 @@ impl<'a> Gather<'a> {
                 left_out.map(|targets| targets[row]).filter(|&class| self.classes.goes_with_its_row(class));
             let n_live = live.len() - usize::from(gone.is_some());
             let at = discount * chunk.n_rows + row;
-            let base = chunk.base[at] / n_live.max(1) as f64;
-            out.base.push((chunk.base[at] / n_trees).min(1.0));
+            let OfAllRows { base, all } = chunk.of_all[at];
+            let base = base / n_live.max(1) as f64;
+            out.of_all.push((all / n_trees).min(1.0));
             let proba = &chunk.proba[at * n_codes..(at + 1) * n_codes];
             out.proba.extend(live.iter().map(|&class| {
                 // Sums over trees are rounded; no probability is above 1.
@@ -117,7 +118,7 @@ impl Visitor<ClassCounts> for Gather<'_> {
         Gathered {
             n_rows,
             proba: vec![0.0; n * self.classes.labels.len()],
-            base: vec![0.0; n],
+            of_all: vec![OfAllRows::default(); n],
             buffers: self.gammas.iter().map(|_| Buffers::default()).collect(),
         }
     }
@@ -149,7 +150,7 @@ impl Gather<'_> {
             let predictor = Predictor { number, counts, gamma };
             let at = i * chunk.n_rows + row;
             let proba = &mut chunk.proba[at * n_codes..(at + 1) * n_codes];
-            chunk.base[at] += predictor.predict(stops, buffers, proba);
+            chunk.of_all[at].add(predictor.predict(stops, buffers, proba));
         }
     }
 }

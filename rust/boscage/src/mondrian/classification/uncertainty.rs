@@ -10,8 +10,8 @@
 //!   they would show it. So nothing of `R` is aleatoric, and far away from all rows, where `D` is 0 and all trees predict the
 //!   same, all uncertainty is epistemic. (Where the root is a leaf, its own rows are about `x` while `x` stays in it.)
 //! - Calibration replaces the average `p_k` over trees by `q_k = (1 - e) s_k + e / K`. What a label says of trees stays the
-//!   same (Jeffrey's rule): tree and label have the probability `p_mk s_k / (M p_k)`, whatever power and joint function lead to
-//!   `s`. The share `e` of labels that are drawn at random is noise: it is there under every `z`, and aleatoric.
+//!   same (Jeffrey's rule): tree and label have the probability `p_mk s_k / (M p_k)`, whatever power, joint function and trend lead
+//!   to `s`. The share `e` of labels that are drawn at random is noise: it is there under every `z`, and aleatoric.
 //!
 //! With `u_mk = D_mk s_k / p_k`, `U_m = sum_k u_mk`, `V_m = sum_k R_mk s_k / p_k`, `1` the unit vector of any class and `E(v)` the
 //! entropy of `(1 - e) v + e / K`, the aleatoric part is
@@ -107,7 +107,7 @@ impl Visitor<ClassCounts> for ByTree {
         let at = row * self.width() + number * of_tree;
         let (whole, own) = chunk.predictions[at..at + of_tree].split_at_mut(self.n_codes + 1);
         let (shares, base) = whole.split_at_mut(self.n_codes);
-        base[0] = predictor.predict(stops, &mut chunk.buffers, shares);
+        base[0] = predictor.predict(stops, &mut chunk.buffers, shares).base;
         own.copy_from_slice(shares);
         predictor.take_root_away(stops, &chunk.buffers, own);
     }
@@ -165,4 +165,60 @@ impl Trees<'_> {
 /// The entropy in nats.
 fn entropy(proba: impl Iterator<Item = f64>) -> f64 {
     proba.filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum::<f64>().max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Label;
+    use crate::mondrian::classification::predictive::Averages;
+    use crate::mondrian::classification::settings::ClassificationSettings;
+    use crate::mondrian::forest::Batch;
+    use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
+    use crate::mondrian::process::domain::Domain;
+    use crate::random::keyed::Stream;
+
+    /// The weight of what trees say of all their rows is what the classes lose with the root, and the base measure.
+    #[test]
+    fn what_is_not_about_the_row_has_the_weight_that_predictions_say() {
+        let run = Run::default();
+        for seed in 0..40 {
+            let mut stream = Stream::new(11, seed);
+            let n = 1 + stream.below(40);
+            let x: Vec<f64> = (0..2 * n).map(|_| stream.unit()).collect();
+            let codes: Vec<u32> = (0..n).map(|_| stream.below(3) as u32).collect();
+            let predictive = [Predictive::Averaged, Predictive::Realised][stream.below(2)];
+            let lifetime = [f64::INFINITY, 1.0][stream.below(2)];
+            let weights: Vec<f64> = (0..n).map(|_| 0.1 + stream.unit()).collect();
+            let weights = (seed % 3 == 0).then_some(&weights[..]);
+            let model = MondrianClassifier::fit(
+                MondrianSettings { n_estimators: 4, predictive, lifetime, ..MondrianSettings::default() },
+                ClassificationSettings { discount: 0.4, ..ClassificationSettings::default() },
+                Domain::new(vec![0.0; 2], vec![1.0; 2], None).unwrap(),
+                Batch { rows: Rows::from_f64(&x, 2).unwrap(), ids: None, weights },
+                (&codes, &[Label::Int(0), Label::Int(1), Label::Int(2)]),
+                &[],
+                &run,
+            )
+            .unwrap();
+            let test: Vec<f64> =
+                (0..60).map(|i| f64::from(1 + i / 20) * (2.0 * stream.unit() - 0.5)).collect();
+            let rows = Rows::from_f64(&test, 2).unwrap();
+            let gather = model.gather(&[0.4]);
+            let mut averages = Averages::default();
+            for chunk in walk::predict(&model.forest, rows, &run, &gather).unwrap() {
+                gather.finish(&chunk, 0, None, &mut averages);
+            }
+            let n_codes = model.posterior.classes.labels.len();
+            let gamma = model.discount() * model.domain().total_weight();
+            let visitor = ByTree { n_trees: 4, n_codes, gamma };
+            let chunks = walk::predict(&model.forest, rows, &run, &visitor).unwrap();
+            let by_row = chunks.iter().flat_map(|chunk| chunk.predictions.chunks_exact(visitor.width()));
+            for (by_tree, of_all) in by_row.zip(averages.of_all) {
+                let about_row: f64 =
+                    by_tree.chunks_exact(2 * n_codes + 1).flat_map(|tree| &tree[n_codes + 1..]).sum();
+                assert!((1.0 - about_row / 4.0 - of_all).abs() < 1e-12, "{seed}: {about_row} {of_all}");
+            }
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //! the last bit. What the whole forest fits to its sums, which is the calibration and may be the discount, is fitted to the
 //! sums of rows that are left out.
 //!
-//! Votes are numbers: for every row and discount those for each class that is live, and the weight of the base measure.
+//! Votes are numbers: for every row and discount those for each class that is live, the weight of the base measure, and that of
+//! what trees say of all their rows.
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
@@ -13,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::classification::calibration::{Calibrating, CalibrationLink, Functions};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::kneser_ney::OfAllRows;
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
 use crate::mondrian::classification::predictive::{Averages, Gather, Gathered};
 use crate::mondrian::classification::settings::{
@@ -23,6 +25,8 @@ use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
 use crate::mondrian::tree::Tree;
 
+/// Numbers beside those of the classes.
+const OF_ALL: usize = 2;
 /// Rows that are taken through all trees of a share at a time.
 const CHUNK: usize = 1024;
 
@@ -62,9 +66,15 @@ impl MondrianClassifier {
     /// The probabilities of the classes of rows, `n_rows x n_classes`, given the votes of all trees and what calibrates them.
     ///
     /// # Errors
-    /// Votes for other rows; a number of features other than in `fit`.
-    pub fn proba_of_votes(&self, rows: Rows<'_>, votes: &[f64], link: &CalibrationLink) -> Result<Vec<f64>> {
-        let trend = link.trend_values(self.domain(), rows)?;
+    /// Votes for other rows; a trend of other features or classes; a number of features other than in `fit`; an interrupt.
+    pub fn proba_of_votes(
+        &self,
+        rows: Rows<'_>,
+        votes: &[f64],
+        link: &CalibrationLink,
+        run: &Run<'_>,
+    ) -> Result<Vec<f64>> {
+        let trend = link.trend_values(self.domain(), rows, self.columns().len(), run)?;
         let averages = self.finished(votes, rows.n_rows(), 1, 0, None)?;
         Ok(link.of_rows(&averages, &Functions { joint: None, trend }, |_| None))
     }
@@ -162,7 +172,7 @@ impl MondrianClassifier {
             self.forest.settings.check_whole()?;
         }
         if let Some(votes) = before {
-            check_votes(votes, n_rows * n_discounts * (self.columns().len() + 1))?;
+            check_votes(votes, n_rows * n_discounts * (self.columns().len() + OF_ALL))?;
         }
         Ok(before)
     }
@@ -177,7 +187,7 @@ impl MondrianClassifier {
         left_out: Option<&[Class]>,
     ) -> Result<Averages> {
         let columns = self.columns();
-        check_votes(votes, n_rows * n_discounts * (columns.len() + 1))?;
+        check_votes(votes, n_rows * n_discounts * (columns.len() + OF_ALL))?;
         // Their values play no part here.
         let gather = self.gather(&vec![self.discount(); n_discounts]);
         let continued = Continued::new(&gather, &columns, Some(votes), 0..n_rows, n_discounts);
@@ -191,7 +201,7 @@ fn check_votes(votes: &[f64], expected: usize) -> Result<()> {
     if votes.len() == expected {
         return Ok(());
     }
-    let why = "one for each row, discount and class, and one for the base measure";
+    let why = "one for each row, discount and class, and two for what has nothing to do with the row";
     Err(Error::Length { what: "votes", found: votes.len(), expected, why })
 }
 
@@ -212,20 +222,22 @@ impl<'a> Continued<'a> {
         rows: std::ops::Range<usize>,
         n_discounts: usize,
     ) -> Self {
-        let width = n_discounts * (columns.len() + 1);
+        let width = n_discounts * (columns.len() + OF_ALL);
         let before = before.map(|votes| &votes[rows.start * width..rows.end * width]);
         Self { gather, columns, before, n_discounts }
     }
 
     fn gathered(&self, n_rows: usize) -> Gathered {
         let mut gathered = Visitor::start(self.gather, n_rows);
-        for (i, votes) in self.before.unwrap_or_default().chunks_exact(self.columns.len() + 1).enumerate() {
+        for (i, votes) in
+            self.before.unwrap_or_default().chunks_exact(self.columns.len() + OF_ALL).enumerate()
+        {
             let (row, discount) = (i / self.n_discounts, i % self.n_discounts);
-            let (proba, base) = gathered.of_mut(row, discount);
+            let (proba, of_all) = gathered.of_mut(row, discount);
             for (&column, vote) in self.columns.iter().zip(votes) {
                 proba[column] = *vote;
             }
-            *base = votes[self.columns.len()];
+            *of_all = OfAllRows { base: votes[self.columns.len()], all: votes[self.columns.len() + 1] };
         }
         gathered
     }
@@ -234,9 +246,9 @@ impl<'a> Continued<'a> {
         let mut votes = Vec::new();
         for chunk in chunks {
             for i in 0..chunk.n_rows * self.n_discounts {
-                let (proba, base) = chunk.of(i / self.n_discounts, i % self.n_discounts);
+                let (proba, of_all) = chunk.of(i / self.n_discounts, i % self.n_discounts);
                 votes.extend(self.columns.iter().map(|&column| proba[column]));
-                votes.push(base);
+                votes.extend([of_all.base, of_all.all]);
             }
         }
         votes

@@ -41,6 +41,7 @@ use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::process::substitute::Substitute;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::statistics::Statistics;
+use crate::random::keyed::Key;
 use crate::validate::{check, check_n_ranges, check_row_weights};
 
 /// Rows, and their ids unless they are to be numbered in order of arrival.
@@ -298,6 +299,12 @@ impl<P: Statistics> Forest<P> {
     /// A row's values, with substitutes for those that are missing.
     pub(crate) fn filled_values(&self, row: RowId) -> Vec<f64> {
         self.domain.filled_row(self.row_values(row))
+    }
+
+    /// The key of a row's features, which is that of its copies.
+    pub(crate) fn contents_key(&self, row: RowId) -> Key {
+        let values = self.row_view(row);
+        self.rows_by_contents().key(self.domain.contents(|feature| values.at(feature)))
     }
 
     /// The rows in an order that only their contents and the seed determine: what they are to the trees.

@@ -122,9 +122,14 @@ impl RowsByContents {
         Self { key: Key::of_contents(seed), copies: HashMap::new(), order: BTreeSet::new() }
     }
 
+    /// The key of a row with these features: that of its copies, too.
+    pub(crate) fn key(&self, features: impl Iterator<Item = f64>) -> Key {
+        self.key.of_values(features)
+    }
+
     /// Adds a row.
     pub(crate) fn insert(&mut self, row: RowId, features: impl Iterator<Item = f64>) {
-        let key = self.key.of_values(features);
+        let key = self.key(features);
         let copies = self.copies.entry(key).or_insert_with(|| Vec::with_capacity(1));
         self.order.insert(entry(key, copies.len()));
         copies.push(row);
@@ -132,7 +137,7 @@ impl RowsByContents {
 
     /// Removes a row that was added with these features.
     pub(crate) fn remove(&mut self, row: RowId, features: impl Iterator<Item = f64>) {
-        let key = self.key.of_values(features);
+        let key = self.key(features);
         let copies = self.copies.get_mut(&key).expect(ADDED);
         copies.swap_remove(copies.iter().position(|&other| other == row).expect(ADDED));
         self.order.remove(&entry(key, copies.len()));

@@ -48,11 +48,8 @@ pub(in crate::mondrian::classification) fn choose(
     classes: &ClassTable,
     n_rows: usize,
 ) -> ChosenRows {
-    let live = classes.live();
-    let place = |row: RowId| {
-        let class = forest.targets[row as usize];
-        live.iter().position(|&other| other == class)
-    };
+    let places = classes.columns();
+    let place = |row: RowId| places[forest.targets[row as usize] as usize];
     let weight = |row: RowId| forest.row_targets().weight(row).to_bits();
     ChosenRows::of(forest.rows_by_contents().first(n_rows, place, weight), forest, classes)
 }

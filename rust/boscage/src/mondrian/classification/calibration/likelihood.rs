@@ -7,7 +7,7 @@
 //! in all numbers and in `log e`.
 
 use crate::math::newton::{Local, minimise};
-use crate::mondrian::classification::calibration::link::CalibrationLink;
+use crate::mondrian::classification::calibration::link::nearness;
 use crate::mondrian::classification::predictive::Average;
 
 /// Bounds of the power.
@@ -25,11 +25,22 @@ pub(super) const USUAL_WEIGHT: f64 = 10.0;
 /// Bounds of the share of noise. The largest leaves the order of classes.
 const MIN_NOISE: f64 = 1e-12;
 pub(super) const MAX_NOISE: f64 = 0.99;
-/// Smaller probabilities of a row's own class count as this one, so that no row outweighs all others.
-const SMALLEST: f64 = 1e-18;
+/// Stands for a probability of 0 of a row's own class: every power of it is next to nothing, and only noise explains the row.
+const SMALLEST: f64 = 1e-300;
+/// The same where there are no shares: forests in older files keep what was fitted with it.
+const SMALLEST_OF_FILES: f64 = 1e-18;
 /// Powers on either side of 1 from which a search may start, evenly on a logarithmic scale, and weights.
 const POWERS: usize = 17;
 const WEIGHTS: [f64; 2] = [0.0, 5.0];
+
+/// What is fitted: the power, the share of noise, and the weights of functions, which are 0 where there is none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) power: f64,
+    pub(super) noise: f64,
+    pub(super) joint: f64,
+    pub(super) trend: f64,
+}
 
 /// What there is beside probabilities.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,28 +88,29 @@ impl LeftOutRows {
     /// Adds a row of a class.
     pub(super) fn push(
         &mut self,
-        Average { proba, base }: Average<'_>,
+        Average { proba, of_all }: Average<'_>,
         beside: &BesideRow<'_, impl Fn(usize) -> f64>,
         (own, weight): (usize, f64),
     ) {
-        let log_own = libm::log(proba[own].max(SMALLEST));
+        let smallest = if self.terms.shares { SMALLEST } else { SMALLEST_OF_FILES };
+        let (near, log_own) = (nearness(of_all), libm::log(proba[own].max(smallest)));
         let more = |values: Option<&[f64]>, k: usize| values.map(|values| values[k] - values[own]);
         let mut odds = Vec::with_capacity(self.terms.width() * (proba.len() - 1));
         for (k, &p) in proba.iter().enumerate().filter(|&(k, &p)| k != own && p > 0.0) {
             odds.push(libm::log(p) - log_own);
-            odds.extend(self.terms.shares.then(|| (1.0 - base) * (beside.log_shares)(k)));
+            odds.extend(self.terms.shares.then(|| near * (beside.log_shares)(k)));
             odds.extend(more(beside.joint, k));
-            odds.extend(more(beside.trend, k));
+            odds.extend(more(beside.trend, k).map(|more| near * more));
         }
+        debug_assert_eq!(odds.len() % self.terms.width(), 0, "as many terms as were announced");
         self.odds.push(odds);
         self.weights.push(weight);
     }
 
-    /// The link under which the rows are most likely, but for the shares of classes and the slopes of a trend; with it the
-    /// weight of the trend.
-    pub(super) fn best(&self) -> (CalibrationLink, f64) {
+    /// The numbers under which the rows are most likely.
+    pub(super) fn best(&self) -> Numbers {
         if self.odds.is_empty() {
-            return (CalibrationLink::NONE, 0.0);
+            return Numbers { power: 1.0, noise: 0.0, joint: 0.0, trend: 0.0 };
         }
         let sides = if self.terms.shares {
             vec![(MIN_POWER, 1.0), (1.0, MAX_POWER)]
@@ -107,10 +119,10 @@ impl LeftOutRows {
         };
         let found = sides.into_iter().map(|powers| self.best_of_side(powers));
         let (x, _) = found.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are sides");
-        let noise = libm::exp(x[x.len() - 1]).min(MAX_NOISE);
-        let weight = if self.terms.joint { x[1] } else { 0.0 };
-        let of_trend = if self.terms.trend { x[x.len() - 2] } else { 0.0 };
-        (CalibrationLink { power: x[0], noise, weight, ..CalibrationLink::NONE }, of_trend)
+        let mut functions = x[1..x.len() - 1].iter().copied();
+        let mut weight = |is_there: bool| if is_there { functions.next() } else { None }.unwrap_or(0.0);
+        let (joint, trend) = (weight(self.terms.joint), weight(self.terms.trend));
+        Numbers { power: x[0], noise: libm::exp(x[x.len() - 1]).min(MAX_NOISE), joint, trend }
     }
 
     /// The best numbers with a power within bounds, and their loss.
@@ -139,10 +151,10 @@ impl LeftOutRows {
 }
 
 /// The loss of some rows on one side of the power 1: of the power, the weights of functions, and the logarithm of noise.
-struct Side<'a> {
-    rows: &'a LeftOutRows,
+pub(super) struct Side<'a> {
+    pub(super) rows: &'a LeftOutRows,
     /// Whether probabilities are drawn to the shares of classes.
-    draws: bool,
+    pub(super) draws: bool,
 }
 
 impl Side<'_> {
@@ -224,7 +236,7 @@ impl Side<'_> {
     }
 
     /// The loss and its derivatives.
-    fn local(&self, x: &[f64]) -> Local {
+    pub(super) fn local(&self, x: &[f64]) -> Local {
         let n = x.len();
         let (last, uniform, noise) = (n - 1, self.uniform(), libm::exp(x[n - 1]));
         let mut at =

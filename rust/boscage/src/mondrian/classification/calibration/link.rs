@@ -1,5 +1,6 @@
 //! How averages over trees become predictions.
 
+use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::mondrian::classification::predictive::{Average, Averages};
@@ -17,7 +18,7 @@ pub struct CalibrationLink {
     pub weight: f64,
     /// The shares of the classes, to which a power below 1 draws probabilities near rows; none where it does not.
     pub class_shares: Vec<f64>,
-    /// The linear function of the features by which probabilities are multiplied; none if it has no weight.
+    /// The linear function of the features by which probabilities near rows are multiplied; none if it has no weight.
     pub trend: Option<ClassTrend>,
 }
 
@@ -35,16 +36,23 @@ impl CalibrationLink {
     pub const NONE: Self =
         Self { power: 1.0, noise: 0.0, weight: 0.0, class_shares: Vec::new(), trend: None };
 
+    /// Whether it counts what trees say of all their rows.
+    pub(in crate::mondrian::classification) fn has_of_all(&self) -> bool {
+        !self.class_shares.is_empty() || self.trend.is_some()
+    }
+
     /// The trend's values for rows, if there is one.
     ///
     /// # Errors
-    /// A number of features other than in `fit`.
+    /// A trend of other features or classes; a number of features other than in `fit`; an interrupt.
     pub(in crate::mondrian::classification) fn trend_values(
         &self,
         domain: &Domain,
         rows: Rows<'_>,
+        n_classes: usize,
+        run: &Run<'_>,
     ) -> Result<Option<Vec<f64>>> {
-        self.trend.as_ref().map(|trend| trend.predict(domain, rows)).transpose()
+        self.trend.as_ref().map(|trend| trend.predict(domain, rows, n_classes, run)).transpose()
     }
 
     /// Calibrated probabilities, given averages, the values of functions, and of each row the class that is not known
@@ -57,14 +65,14 @@ impl CalibrationLink {
     ) -> Vec<f64> {
         let mut out = Vec::with_capacity(averages.proba.len());
         let log_shares: Vec<f64> = self.class_shares.iter().map(|share| share.ln()).collect();
-        for (row, Average { proba, base }) in averages.rows().enumerate() {
+        for (row, Average { proba, of_all }) in averages.rows().enumerate() {
             let (start, own) = (out.len(), row * proba.len()..(row + 1) * proba.len());
             out.extend(proba);
             let [joint, trend] = [&functions.joint, &functions.trend]
                 .map(|values| values.as_ref().map(|values| &values[own.clone()]));
             self.apply(
                 &mut out[start..],
-                &Beside { base, log_shares: &log_shares, joint, trend },
+                &Beside { of_all, log_shares: &log_shares, joint, trend },
                 unknown(row),
             );
         }
@@ -96,14 +104,15 @@ impl CalibrationLink {
         let mut add = |values: &[f64], weight: f64| {
             proba.iter_mut().zip(values).for_each(|(log, value)| *log += weight * value);
         };
+        let near = nearness(beside.of_all);
         if self.power < 1.0 {
-            add(beside.log_shares, (1.0 - self.power) * (1.0 - beside.base));
+            add(beside.log_shares, (1.0 - self.power) * near);
         }
         if let Some(values) = beside.joint {
             add(values, self.weight);
         }
         if let (Some(values), Some(trend)) = (beside.trend, &self.trend) {
-            add(values, trend.weight);
+            add(values, trend.weight * near);
         }
         let most = proba.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut sum = 0.0;
@@ -117,11 +126,18 @@ impl CalibrationLink {
     }
 }
 
+/// How much what is known of rows counts, given the weight of what trees say of all their rows. That weight grows slowly away
+/// from the rows; the fourth power lets their class be forgotten as fast as the trees' own predictions forget it.
+pub(super) fn nearness(of_all: f64) -> f64 {
+    let square = (1.0 - of_all) * (1.0 - of_all);
+    square * square
+}
+
 /// What stands beside the probabilities of a row.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Beside<'a> {
-    /// The weight of the base measure in them.
-    pub(super) base: f64,
+    /// The weight in them of what trees say of all their rows.
+    pub(super) of_all: f64,
     /// The logarithms of the shares of the classes, if there are any.
     pub(super) log_shares: &'a [f64],
     /// The values of [`Functions`].

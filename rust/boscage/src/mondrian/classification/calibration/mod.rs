@@ -8,18 +8,18 @@
 //! rows of the forest, each predicted by the forest without it. The thesis' predictive has `a = 1` and `e = 0`.
 //!
 //! *Functions beside the average.* With the joint posterior, `p_k^a exp(b f_k)` stands for `p_k^a`: the function `f` of all trees
-//! together enters with a weight `b`. With a trend, `exp(c g_k)` multiplies it, too: a linear function `g` of the features
-//! (`trend`) enters with a weight `c`. All numbers are fitted together (`likelihood`).
+//! together enters with a weight `b`. With a trend, `exp(c v g_k)` multiplies it, too: a linear function `g` of the
+//! features (`trend`) enters with a weight `c` near rows, where `v` (below) is 1. All numbers are fitted together (`likelihood`).
 //!
 //! *The shares of the classes.* Where features tell little of the classes, the best power is far below 1, and even
 //! probabilities are worse than the shares `pi_k` of the classes. So a power `a < 1` draws to the shares in place of even
-//! probabilities: `p_k^a pi_k^((1 - a) (1 - h))` stands for `p_k^a`, where `h` is the weight of the base measure `H` in the row's
-//! average. The shares are those of all rows, each class counted half a row more; while the power is fitted, a left-out row is
+//! probabilities: `p_k^a pi_k^((1 - a) v)` stands for `p_k^a`, where `v = (1 - r)^4` and `r` is the weight in the row's average of
+//! what the trees say of all their rows, wherever the row lies (`kneser_ney::OfAllRows`). The shares are those of all rows, each class counted half a row more; while the power is fitted, a left-out row is
 //! not counted either. With weights, a class weighs its number of rows times the mean weight of those of them that calibrate,
 //! since an owner of some cells does not know the weights of others' rows.
 //!
 //! *What stays.* The prior stays: the base measure of the hierarchy gives all classes the same probability, and so do its
-//! powers and the noise. Far from all rows `h` is 1, and the prediction is still the prior. A power of 1 or more keeps the order
+//! powers and the noise. Far from all rows `v` is 0, and the prediction is still the prior. A power of 1 or more keeps the order
 //! of the classes; a lower one may put a frequent class before a rare one. The forest remains a function of its set of rows:
 //! left-out rows are chosen by their contents, and summed in an order that these determine.
 //!
@@ -50,7 +50,7 @@ use crate::mondrian::classification::settings::Calibration;
 use crate::mondrian::classification::trend::TrendFit;
 use crate::mondrian::forest::Forest;
 use chosen::{ClassWeights, over_their_mean};
-use likelihood::{BesideRow, LeftOutRows, Terms};
+use likelihood::{BesideRow, LeftOutRows, Numbers, Terms};
 
 pub(super) use chosen::{ChosenRows, choose};
 pub use link::CalibrationLink;
@@ -112,11 +112,9 @@ impl Calibrating<'_> {
         if live.len() < 2 || rows.is_empty() {
             return vec![CalibrationLink::NONE; averages.len()];
         }
-        let columns: Vec<usize> = rows
-            .iter()
-            .map(|&row| forest.targets[row as usize])
-            .map(|class| live.iter().position(|&other| other == class).expect("classes with rows are live"))
-            .collect();
+        let places = classes.columns();
+        let columns: Vec<usize> =
+            rows.iter().map(|&row| places[forest.targets[row as usize] as usize]).collect();
         let usable: Vec<usize> = self.chosen.usable().collect();
         let weights = over_their_mean(usable.iter().map(|&i| forest.row_targets().weight(rows[i])).collect());
         let n_rows: Vec<usize> = live.iter().map(|&class| classes.n_rows[class as usize]).collect();
@@ -140,11 +138,11 @@ impl Calibrating<'_> {
                 };
                 left_out.push(all[i], &beside, (columns[i], weight));
             }
-            let (link, of_trend) = left_out.best();
-            let has_shares = terms.shares && link.power < 1.0;
+            let Numbers { power, noise, joint: weight, trend } = left_out.best();
+            let has_shares = terms.shares && power < 1.0;
             let class_shares = if has_shares { of_classes.shares() } else { Vec::new() };
-            let trend = self.trend.filter(|_| of_trend > 0.0).map(|fit| fit.with_weight(of_trend));
-            CalibrationLink { class_shares, trend, ..link }
+            let trend = self.trend.filter(|_| trend > 0.0).map(|fit| fit.with_weight(trend));
+            CalibrationLink { power, noise, weight, class_shares, trend }
         };
         averages.iter().map(link).collect()
     }

@@ -1,5 +1,5 @@
 use super::chosen::ClassWeights;
-use super::likelihood::{MAX_NOISE, MAX_POWER, NOISE, PRIOR, USUAL_WEIGHT};
+use super::likelihood::{MAX_NOISE, MAX_POWER, NOISE, PRIOR, Side, USUAL_WEIGHT};
 use super::link::Beside;
 use super::*;
 use crate::mondrian::classification::trend::ClassTrend;
@@ -33,7 +33,7 @@ fn with_odds(rows: &[Vec<f64>]) -> LeftOutRows {
         let odds: Vec<f64> = std::iter::once(1.0).chain(row.iter().map(|log| log.exp())).collect();
         let total: f64 = odds.iter().sum();
         let proba: Vec<f64> = odds.iter().map(|odds| odds / total).collect();
-        found.push(Average { proba: &proba, base: 0.0 }, &beside(None, None), (0, 1.0));
+        found.push(Average { proba: &proba, of_all: 0.0 }, &beside(None, None), (0, 1.0));
     }
     found
 }
@@ -42,8 +42,8 @@ fn beside<'a>(joint: Option<&'a [f64]>, trend: Option<&'a [f64]>) -> BesideRow<'
     BesideRow { log_shares: |_| 0.0, joint, trend }
 }
 
-fn best(rows: &[Vec<f64>]) -> CalibrationLink {
-    with_odds(rows).best().0
+fn best(rows: &[Vec<f64>]) -> Numbers {
+    with_odds(rows).best()
 }
 
 /// The loss, by the terms of all odds: logarithms of odds and shares, and functions' values.
@@ -75,43 +75,44 @@ fn power_and_weights_are_found_together() {
             let [joint, trend] = [0, 1].map(|_| (0..3).map(|_| stream.unit() - 0.5).collect::<Vec<f64>>());
             let total: f64 = logs.iter().map(|log| log.exp()).sum();
             let plain: Vec<f64> = logs.iter().map(|log| log.exp() / total).collect();
-            let (mut proba, base) = (plain.clone(), 0.5 * stream.unit());
-            let all = Beside { base, log_shares: &[], joint: Some(&joint), trend: Some(&trend) };
+            let (mut proba, of_all) = (plain.clone(), 0.5 * stream.unit());
+            let all = Beside { of_all, log_shares: &[], joint: Some(&joint), trend: Some(&trend) };
             link.apply(&mut proba, &all, None);
             let mut rest = stream.unit();
             let own = proba.iter().position(|p| {
                 rest -= p;
                 rest < 0.0
             });
-            let average = Average { proba: &plain, base };
+            let average = Average { proba: &plain, of_all };
             rows.push(average, &beside(Some(&joint), Some(&trend)), (own.unwrap_or(2), 1.0));
         }
-        let (found, trend) = rows.best();
-        let what = format!("{found:?} {trend} and {weight} {of_trend}");
-        assert!((found.weight - weight).abs() < 0.4 && (trend - of_trend).abs() < 0.5, "{what}");
+        let found = rows.best();
+        let trend = found.trend;
+        let what = format!("{found:?} and {weight} {of_trend}");
+        assert!((found.joint - weight).abs() < 0.4 && (trend - of_trend).abs() < 0.5, "{what}");
         assert!((found.power - 1.5).abs() < 0.2 && found.noise < 0.03, "{what}");
-        let least = loss(&rows, (found.power, found.noise), &[found.weight, trend]);
+        let least = loss(&rows, (found.power, found.noise), &[found.joint, trend]);
         for (i, step) in (0..4).flat_map(|i| [(i, 1e-4), (i, -1e-4), (i, 0.02), (i, -0.02)]) {
-            let mut x = [found.power, found.noise, found.weight, trend];
+            let mut x = [found.power, found.noise, found.joint, trend];
             x[i] *= 1.0 + step;
             // Some at the bound 0 stay there.
             x[2..].iter_mut().for_each(|weight| *weight = weight.max(0.0));
             assert!(loss(&rows, (x[0], x[1]), &x[2..]) >= least - 1e-9, "{what}: {x:?}");
         }
         for x in [0.01, 0.1] {
-            assert!(loss(&rows, (found.power, found.noise), &[found.weight + x, trend]) > least, "{what}");
-            assert!(loss(&rows, (found.power, found.noise), &[found.weight, trend + x]) > least, "{what}");
+            assert!(loss(&rows, (found.power, found.noise), &[found.joint + x, trend]) > least, "{what}");
+            assert!(loss(&rows, (found.power, found.noise), &[found.joint, trend + x]) > least, "{what}");
         }
     }
     // Rows that a function predicts well, and nothing else: the prior stops the weight.
     let terms = Terms { joint: true, ..Terms::default() };
     let mut rows = LeftOutRows::new(terms, 3);
     for _ in 0..50 {
-        let average = Average { proba: &[1.0 / 3.0; 3], base: 0.0 };
+        let average = Average { proba: &[1.0 / 3.0; 3], of_all: 0.0 };
         rows.push(average, &beside(Some(&[1.0, 0.0, 0.0]), None), (0, 1.0));
     }
-    let (found, _) = rows.best();
-    assert!((3.0..20.0).contains(&found.weight), "{found:?}");
+    let found = rows.best();
+    assert!((3.0..20.0).contains(&found.joint), "{found:?}");
 }
 
 fn no_trend() -> ClassTrend {
@@ -119,11 +120,12 @@ fn no_trend() -> ClassTrend {
     ClassTrend {
         weight: 1.0,
         features,
-        rates: vec![1.0],
         low: nothing.clone(),
         width: vec![1.0],
         means: nothing.clone(),
         slopes: nothing,
+        factor: vec![1.0],
+        variances: [0.0, 1.0],
     }
 }
 
@@ -169,7 +171,8 @@ fn no_other_pair_is_better_and_the_noise_is_found() {
 #[test]
 #[ignore = "slow"]
 fn the_numbers_stay_within_bounds() {
-    assert_eq!(best(&[]), CalibrationLink::NONE);
+    let none = best(&[]);
+    assert_eq!([none.power, none.noise, none.joint, none.trend], [1.0, 0.0, 0.0, 0.0]);
     // With no other class that is likely.
     let sure = best(&vec![vec![-20.0; 3]; 500]);
     assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
@@ -248,9 +251,9 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
         proba[columns[stream.below(columns.len())]] += 0.94;
         let log_shares = |k| classes.log_odds(k, class, 1.0);
         let beside = BesideRow { log_shares, joint: None, trend: None };
-        rows.push(Average { proba: &proba, base: 0.0 }, &beside, (class, 1.0));
+        rows.push(Average { proba: &proba, of_all: 0.0 }, &beside, (class, 1.0));
     }
-    let (found, _) = rows.best();
+    let found = rows.best();
     let least = loss(&rows, (found.power, found.noise), &[]);
     let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
     assert!(found.power < 0.2 && least / 3000.0 < entropy + 0.02, "{found:?} {least}");
@@ -260,7 +263,7 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
     // So a certain row is predicted by the shares, and one that is far from all rows by the prior.
     let link = CalibrationLink { power: 0.1, class_shares: shares.to_vec(), ..CalibrationLink::NONE };
     let log_shares = shares.map(f64::ln);
-    let at = |base: f64| Beside { base, log_shares: &log_shares, ..Beside::default() };
+    let at = |of_all: f64| Beside { of_all, log_shares: &log_shares, ..Beside::default() };
     let mut proba = [0.02, 0.02, 0.96];
     link.apply(&mut proba, &at(0.0), None);
     let expected = [0.02_f64, 0.02, 0.96].iter().zip(shares).map(|(p, share)| p.powf(0.1) * share.powf(0.9));
@@ -282,4 +285,44 @@ fn a_row_is_not_counted_in_its_shares() {
     assert_eq!(classes.log_odds(2, 1, 1.0), libm::log(0.5 / 0.5));
     let expected = [4.5, 1.0, 0.5, 3.5].map(|weight| weight / 9.5);
     assert!(classes.shares().iter().zip(expected).all(|(share, own)| (share - own).abs() < 1e-15));
+}
+
+/// By differences, on either side of the power 1.
+#[test]
+fn derivatives_are_those_of_the_loss() {
+    let mut stream = Stream::new(10, 0);
+    let terms = Terms { shares: true, joint: true, trend: true };
+    let mut rows = LeftOutRows::new(terms, 4);
+    for _ in 0..30 {
+        let mut proba: Vec<f64> = (0..4).map(|_| stream.unit()).collect();
+        let total: f64 = proba.iter().sum();
+        for p in &mut proba {
+            *p /= total;
+        }
+        let [joint, trend, shares] =
+            [0, 1, 2].map(|_| (0..4).map(|_| 2.0 * stream.unit() - 1.0).collect::<Vec<f64>>());
+        let log_shares = |k: usize| shares[k];
+        let beside = BesideRow { log_shares, joint: Some(&joint), trend: Some(&trend) };
+        let own = (stream.below(4), 0.3 + stream.unit());
+        rows.push(Average { proba: &proba, of_all: 0.2 * stream.unit() }, &beside, own);
+    }
+    for (draws, power) in [(true, 0.6), (false, 1.7)] {
+        let side = Side { rows: &rows, draws };
+        let x = [power, 1.3, 0.8, -2.5];
+        let at = side.local(&x);
+        for i in 0..4 {
+            let moved = |by: f64| {
+                let mut x = x;
+                x[i] += by;
+                side.local(&x)
+            };
+            let (above, below) = (moved(1e-5), moved(-1e-5));
+            let slope = (above.value - below.value) / 2e-5;
+            assert!((slope - at.gradient[i]).abs() < 1e-6, "{power} {i}: {slope} {:?}", at.gradient);
+            for j in 0..=i {
+                let curvature = (above.gradient[j] - below.gradient[j]) / 2e-5;
+                assert!((curvature - at.curvature[i * 4 + j]).abs() < 1e-6, "{power} {i} {j}");
+            }
+        }
+    }
 }

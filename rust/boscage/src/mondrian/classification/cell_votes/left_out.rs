@@ -72,7 +72,7 @@ impl CellShare<Classification> {
             for (average, &row) in all.rows().zip(&rows) {
                 if !classes.goes_with_its_row(forest.targets[row as usize]) {
                     known.proba.extend(average.proba);
-                    known.base.push(average.base);
+                    known.of_all.push(average.of_all);
                 }
             }
             known
@@ -80,7 +80,7 @@ impl CellShare<Classification> {
         let averages: Vec<Averages> = (0..discounts.len()).map(of_discount).collect();
         let chosen = ChosenRows::of(chosen.iter().copied(), forest, classes);
         let (calibration, trend) = (posterior.settings.calibration, self.trend(of_trend));
-        let calibrating = Calibrating { calibration, chosen: &chosen, joint: None, trend: trend.as_ref() };
+        let calibrating = Calibrating { calibration, chosen: &chosen, joint: None, trend };
         Ok(calibrating.links(forest, classes, &averages))
     }
 
@@ -114,11 +114,11 @@ impl CellShare<Classification> {
     }
 
     /// The trend, if there is to be one, given the rows that it is fitted to.
-    fn trend(&self, rows: &[RowId]) -> Option<TrendFit> {
+    fn trend(&self, rows: &[RowId]) -> Option<&TrendFit> {
         let (forest, posterior) = (&self.model.forest, &self.model.posterior);
-        let known = |row: &&RowId| !posterior.classes.goes_with_its_row(forest.targets[**row as usize]);
-        let rows: Vec<RowId> = rows.iter().filter(known).copied().collect();
-        posterior.settings.trend.then(|| TrendFit::new(forest, &posterior.classes, &rows)).flatten()
+        // Whether they have copies does not matter.
+        let all = rows.iter().map(|&row| (row, Copies::None));
+        posterior.trend_of(forest, || ChosenRows::of(all.clone(), forest, &posterior.classes))
     }
 
     /// The sums of the votes of all owners.

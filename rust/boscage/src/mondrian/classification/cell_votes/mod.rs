@@ -5,8 +5,8 @@
 //! differently. So an owner gives a list of these amounts, and whoever has the lists of all owners adds them in the order of
 //! the trees: the sums of one machine, to the last bit.
 //!
-//! Lists are words: for each row, and for each of its trees that is the owner's, the weight of the base measure, the number of
-//! amounts, and of each amount the word and the bits of the classes that it is added to. Rows that are left out have the same
+//! Lists are words: for each row, and for each of its trees that is the owner's, the weights of the base measure and of what the tree
+//! says of all its rows, the number of amounts, and of each amount the word and the bits of the classes that it is added to. Rows that are left out have the same
 //! lists (`left_out`).
 
 mod left_out;
@@ -21,7 +21,7 @@ use crate::mondrian::classification::calibration::{CalibrationLink, Functions};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts, WORD};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::classifier::Classification;
-use crate::mondrian::classification::kneser_ney::{Buffers, InTree, PathCounts, Predictor, Votes};
+use crate::mondrian::classification::kneser_ney::{Buffers, InTree, OfAllRows, PathCounts, Predictor, Votes};
 use crate::mondrian::classification::predictive::Averages;
 use crate::mondrian::classification::settings::{ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::Batch;
@@ -105,7 +105,7 @@ impl CellShare<Classification> {
     /// calibrates them.
     ///
     /// # Errors
-    /// Votes for other rows; rows that are not of the domain; an interrupt.
+    /// Votes for other rows; a trend of other features or classes; rows that are not of the domain; an interrupt.
     pub fn proba_of_votes(
         &self,
         rows: Rows<'_>,
@@ -119,7 +119,7 @@ impl CellShare<Classification> {
         each_list(&owners, votes, |row, words| add_list(words, sums.of_mut(row, 0)))?;
         let mut averages = Averages::default();
         gather.finish(&sums, 0, None, &mut averages);
-        let trend = link.trend_values(self.plan.domain(), rows)?;
+        let trend = link.trend_values(self.plan.domain(), rows, self.model.classes().len(), run)?;
         Ok(link.of_rows(&averages, &Functions { joint: None, trend }, |_| None))
     }
 
@@ -188,18 +188,18 @@ pub(super) fn append_list<C: PathCounts>(
     words: &mut Vec<u64>,
 ) {
     let start = words.len();
-    words.extend([0, 0]);
-    let base = predictor.predict(stops, buffers, &mut List { words });
-    let n_amounts = (words.len() - start - 2) / 3;
-    (words[start], words[start + 1]) = (base.to_bits(), n_amounts as u64);
+    words.extend([0, 0, 0]);
+    let OfAllRows { base, all } = predictor.predict(stops, buffers, &mut List { words });
+    let n_amounts = (words.len() - start - 3) / 3;
+    words[start..start + 3].copy_from_slice(&[base.to_bits(), all.to_bits(), n_amounts as u64]);
 }
 
 /// Reads a list and adds it to a row's sums.
 ///
 /// # Errors
 /// Words that end early, or classes that there are not.
-pub(super) fn add_list(words: &mut Words<'_>, (proba, base): (&mut [f64], &mut f64)) -> Result<()> {
-    *base += words.number()?;
+pub(super) fn add_list(words: &mut Words<'_>, (proba, of_all): (&mut [f64], &mut OfAllRows)) -> Result<()> {
+    of_all.add(OfAllRows { base: words.number()?, all: words.number()? });
     for _ in 0..words.next()? {
         let (word, bits, amount) = (words.next()? as usize, words.next()?, words.number()?);
         let end = word.saturating_mul(WORD).saturating_add((u64::BITS - bits.leading_zeros()) as usize);

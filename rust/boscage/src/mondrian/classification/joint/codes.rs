@@ -20,27 +20,20 @@ pub(super) struct Codes {
     class_sizes: Vec<f64>,
 }
 
-/// The columns of classes, by number.
-fn columns_of(classes: &ClassTable) -> Vec<usize> {
-    let mut column = vec![0; classes.labels.len()];
-    classes.live().iter().enumerate().for_each(|(i, &class)| column[class as usize] = i);
-    column
-}
-
 /// All rows of a forest in a common order.
 pub(super) fn common_order<S: Scalar>(
     forest: &Forest<ClassCounts>,
     storage: &Storage<S, ClassCounts>,
     classes: &ClassTable,
 ) -> Vec<RowId> {
-    let column = columns_of(classes);
+    let column = classes.columns();
     in_order(forest, storage, |a: Class, b: Class| column[a as usize].cmp(&column[b as usize]))
 }
 
 impl Codes {
     /// Of rows in their common order. `classes` may have rows that are not among them.
     pub(super) fn new(forest: &Forest<ClassCounts>, classes: &ClassTable, order: Vec<RowId>) -> Self {
-        let column = columns_of(classes);
+        let column = classes.columns();
         let columns: Vec<usize> =
             order.iter().map(|&row| column[forest.targets[row as usize] as usize]).collect();
         let row_weights = forest.row_targets().weights_of(&order);
