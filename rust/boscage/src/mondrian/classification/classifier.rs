@@ -136,8 +136,8 @@ impl Classification {
         links: &[CalibrationLink],
         run: &Run<'_>,
     ) -> Result<Functions> {
-        let has_weight = |link: &CalibrationLink| link.weight > 0.0;
-        let joint = if links.iter().any(has_weight) { self.joint(forest, run)? } else { None };
+        let has_weight = links.iter().any(|link| link.weight > 0.0);
+        let joint = if has_weight { self.joint(forest, run)? } else { None };
         let left_out = |joint: &JointState| joint.function.left_out(forest, &self.classes, rows, run);
         Ok(Functions {
             joint: joint.map(left_out).transpose()?,
@@ -145,15 +145,14 @@ impl Classification {
         })
     }
 
-    /// The values of the trend alone, if a link has one.
+    /// The trend's alone, if a link has one.
     pub(super) fn trend_left_out(
         &self,
         forest: &Forest<ClassCounts>,
         rows: &[RowId],
         links: &[CalibrationLink],
     ) -> Option<Vec<f64>> {
-        let has_trend = links.iter().any(|link| link.trend.is_some());
-        let trend = if has_trend { self.trend(forest) } else { None };
+        let trend = self.trend(forest).filter(|_| links.iter().any(|link| link.trend.is_some()));
         trend.map(|trend| trend.left_out(forest, rows))
     }
 
@@ -167,7 +166,6 @@ impl Classification {
         let rows = self.calibrating(forest).rows;
         let state = JointFunction::new(forest, &self.classes, self.is_limit(forest), &rows, run)?
             .map(|(function, left_out)| JointState { function, left_out });
-        // A thread that came first has computed the same.
         Ok(self.joint.get_or_init(|| state).as_ref())
     }
 
