@@ -119,9 +119,8 @@ def test_tables_of_all_libraries_give_the_same_forest(kind: Any) -> None:
 @both
 def test_the_forest_is_that_of_the_places(kind: Any) -> None:
     rows = Rows()
-    learned: dict[str, Any] = {"feature_weights": "learned"}
-    if kind is MondrianForestRegressor:
-        learned["trend"] = None  # a number may have a slope, a category has none
+    # A number may have a slope, a category has none.
+    learned: dict[str, Any] = {"feature_weights": "learned", "trend": None}
     model = make(kind, feature_range=([-4.0, 0.0, 0.0], [4.0, 1.0, 40.0]), **learned)
     model.fit(rows.frame(), rows.targets(kind))
     np.testing.assert_array_equal(model.is_categorical_, [False, True, False])
