@@ -147,7 +147,7 @@ fn slopes_are_those_of_ridge_regression_and_values_without_a_row_those_of_anothe
             }
         }
         // At test rows, within the ranges and beyond them, the values are the regression's less the shares.
-        let test = [0.3, 0.9, 1.0, 3.0, -0.4, 0.2, 1.25, 1.0];
+        let test = [0.3, 0.6, 1.0, 0.8, -3.0, 0.2, 1.25, 1.0];
         let test_rows = Rows::from_f64(&test, D).unwrap();
         let predicted = fit.with_weight(2.0).predict(model.domain(), test_rows, 3, &Run::default()).unwrap();
         for (i, row) in test.chunks_exact(D).enumerate() {
