@@ -50,8 +50,12 @@ class ClassificationForest(MondrianForest):
             "posterior": posterior,
             "calibration": calibration,
             "joint_kernel": check_joint_kernel(self),
-            "trend": self.trend is not None and calibration is not None,
+            "trend": self._has_trend(calibration),
         }
+
+    def _has_trend(self, calibration: str | None) -> bool:
+        """Whether there may be a trend: it is a part of the calibration."""
+        return self.trend is not None and calibration is not None
 
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianClassifier:
         return _core.MondrianClassifier(**settings, seed=seed)
@@ -138,8 +142,7 @@ class ClassificationForest(MondrianForest):
         # Forests in older files keep the calibration that they had.
         keeps = None not in (self.calibration, model.calibration)
         calibration = model.calibration if keeps else self.calibration
-        has_trend = self.trend is not None and calibration is not None
-        own = self.posterior, calibration, self.joint_kernel, has_trend
+        own = self.posterior, calibration, self.joint_kernel, self._has_trend(calibration)
         if (model.posterior, model.calibration, model.joint_kernel, model.trend) != own:
             model.set_posterior(*own)
 

@@ -358,14 +358,15 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         names = self.classes_
         n_threads = self._n_threads()
         link = Link.of(model.calibration_link(n_threads=n_threads))
-        base, values = found.base_values, found.values
+        base, values, rows = found.base_values, found.values, found.data
+        predicted = self._model.predict_proba(rows, n_threads=n_threads)
         if not link.changes_nothing:
-            proba = model.predict_proba(found.data, n_threads=n_threads)
-            rows = found.data
+            proba = predicted
+            if model is not self._model:
+                proba = model.predict_proba(rows, n_threads=n_threads)
             if model.substitutes is not None:
                 rows = fill(rows, model.substitutes, model.low, model.high)
             base, values = through_link(base, values, link, proba, rows)
-        predicted = self._model.predict_proba(found.data, n_threads=n_threads)
         values = close_gap(base, values, predicted)
         return replace(
             found, values=values, base_values=base, output_names=[str(name) for name in names]

@@ -202,11 +202,12 @@ impl TrendFit {
             return None;
         }
         let mut design = Design::new(forest, classes, rows);
-        let (slopes, factor) = design.centre(forest, rows).best_slopes(&design.shares)?;
+        let (sums, z) = design.centre(forest, rows);
+        let (slopes, factor) = sums.best_slopes(&design.shares)?;
         design.trend.slopes = slopes;
         design.trend.factor = factor.lower().to_vec();
         design.trend.variances = [1.0 / design.n_rows, 0.0];
-        design.trend.variances[1] = design.known_variance(forest, rows, &factor);
+        design.trend.variances[1] = design.known_variance(forest, (rows, &z), &factor);
         let rows = rows.iter().map(|&row| design.content(forest, row)).collect();
         Some(Self { design, factor, rows })
     }
@@ -264,8 +265,8 @@ impl Design {
         }
     }
 
-    /// Sets means and shares; returns the sums of products about the means.
-    fn centre(&mut self, forest: &Forest<ClassCounts>, rows: &[RowId]) -> Sums {
+    /// Sets means and shares; returns the sums of products about the means, and the rows' places less these, row after row.
+    fn centre(&mut self, forest: &Forest<ClassCounts>, rows: &[RowId]) -> (Sums, Vec<f64>) {
         let n_slopes = self.trend.features.len();
         let mut z = Vec::with_capacity(rows.len() * n_slopes);
         let mut means = vec![0.0; n_slopes];
@@ -284,18 +285,23 @@ impl Design {
             sums.add(own, self.class_and_weight(forest, row));
         }
         self.trend.means = means;
-        sums
+        (sums, z)
     }
 
     /// The variance below which that of the regression without the row is at nearly all rows.
-    fn known_variance(&self, forest: &Forest<ClassCounts>, rows: &[RowId], factor: &Cholesky) -> f64 {
-        let variance = |&row: &RowId| {
-            let x = forest.filled_view(row);
-            let z: Vec<f64> = self.trend.places(|d| x.at(d)).collect();
-            let variance = self.trend.variance(factor, &z);
+    fn known_variance(
+        &self,
+        forest: &Forest<ClassCounts>,
+        (rows, z): (&[RowId], &[f64]),
+        factor: &Cholesky,
+    ) -> f64 {
+        let variance = |(&row, z): (&RowId, &[f64])| {
+            let variance = self.trend.variance(factor, z);
             variance / (1.0 - self.class_and_weight(forest, row).1 * variance).max(LEAST_OF_OTHERS)
         };
-        let mut variances: Vec<f64> = rows.iter().map(variance).collect();
+        // There are slopes: some were better than none.
+        let places = z.chunks_exact(self.trend.features.len());
+        let mut variances: Vec<f64> = rows.iter().zip(places).map(variance).collect();
         variances.sort_unstable_by(f64::total_cmp);
         variances[(KNOWN * (rows.len() - 1) as f64) as usize]
     }
