@@ -150,10 +150,12 @@ def _expected_cell(value: Any) -> str:
     return "numbers; name columns of categories by categorical_features"
 
 
-def require_finite(values: Any, what: str, names: Any = None, *, missing: bool = False) -> None:
+def require_finite(
+    values: Any, what: str, names: Any = None, *, missing: bool = False, why: str = ""
+) -> None:
     """Refuse infinite values, and missing ones unless they are allowed; name the first.
 
-    The values are an array, or a sparse matrix in compressed rows.
+    The values are an array, or a sparse matrix in compressed rows. `why` ends the message.
     """
     stored: AnyArray = values.data if issparse(values) else values
     # A finite sum proves that every term is finite, and needs no memory.
@@ -175,7 +177,7 @@ def require_finite(values: Any, what: str, names: Any = None, *, missing: bool =
         place += f", column {column_name(names, at[1])}"
     more = f" ({bad.size} such values in all)" if bad.size > 1 else ""
     expected = "finite numbers, or NaN for missing values" if missing else "finite numbers"
-    raise ValueError(f"Input {what} contains {found} in {place}{more}; expected {expected}")
+    raise ValueError(f"Input {what} contains {found} in {place}{more}; expected {expected}{why}")
 
 
 # -- targets --------------------------------------------------------------------------------------

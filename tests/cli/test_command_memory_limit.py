@@ -64,6 +64,9 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
         return said
 
     assert "--calibration loo" in refused(*FIT, "--calibration", "loo")
+    assert "--trend auto: with --memory-limit only --trend none is offered" in refused(
+        *FIT, "--trend", "auto"
+    )
     assert "--window-size" in refused(*FIT, "--window-size", "9")
     assert "--discount" in refused(*FIT, "--discount", "loo")
     assert "--model mondrian" in refused(
@@ -76,6 +79,7 @@ def test_what_is_not_offered_is_refused(folder: Path, capsys: pytest.CaptureFixt
         *numbers, "--posterior", "joint"
     )
     assert "--noise local" in refused(*numbers, "--noise", "local")
+    assert "--trend linear" in refused(*numbers, "--trend", "linear")
     text = ["-t", "x0", "--drop", "id", "--task", "classification", "--memory-limit", "1GB"]
     assert "column 'species' holds categories" in refused(*text)
     run("fit", "iris_train.csv", *FIT, "--calibration", "none", "-o", "m")

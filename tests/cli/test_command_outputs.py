@@ -88,6 +88,30 @@ def test_standard_output_that_is_full(folder: Path, args: list[str]) -> None:
     assert done.stderr == (f"boscage {args[0]}: error: standard output: No space left on device\n")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--help"],
+        pytest.param(["fit", "--help"], marks=pytest.mark.slow),
+        pytest.param(["--version"], marks=pytest.mark.slow),
+    ],
+)
+def test_help_that_cannot_be_written(args: list[str], unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "boscage: error: standard output: No space left on device\n"
+
+
 @pytest.mark.parametrize("args", [FIT, PREDICT])
 def test_a_folder_without_permission(
     folder: Path, capsys: pytest.CaptureFixture[str], args: list[str]

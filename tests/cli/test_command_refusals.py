@@ -70,7 +70,7 @@ def test_models_of_complete_rows_refuse_missing_values(
     Path("holes.csv").write_text("a,b\n1,2\n3,\n2,5\n")
     run("fit", "whole.csv", "-t", "y", "-o", "m", "--model", "bart")
     said = fails(capsys, "predict", "m", "holes.csv")
-    assert "row 1, feature 1 of X is missing (NaN); expected a number" in said
+    assert "NaN in row 1, column 'b'; expected finite numbers, since the model has" in said
 
 
 def test_bad_labels_and_ids_are_named(iris_model: str, capsys: pytest.CaptureFixture[str]) -> None:

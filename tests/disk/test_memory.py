@@ -59,6 +59,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, part in enumerate(np.array_split(np.arange(N_ROWS), 3)):
         table = pa.table({f"x{i}": X[part, i] for i in range(10)} | {"y": y[part]})
         pq.write_table(table, folder / "rows" / f"{number}.parquet", row_group_size=1 << 16)
+    for n_rows, n_features in ((20_000, 200), (12_000, 1200)):
+        X = random.normal(size=(n_rows, n_features)).astype(np.float32)
+        np.save(folder / f"X.{n_features}.npy", X)
+        y = (X[:, 0] + random.normal(size=n_rows) > 0).astype(np.int64)
+        np.save(folder / f"y.{n_features}.npy", y)
     return folder
 
 
@@ -67,6 +72,10 @@ CASES: list[tuple[str, int, int, str, str]] = [
     ("Classifier", 150_000_000, 100, "X.npy", "y.npy"),
     ("Classifier", 100_000_000, 500, "rows", "y"),
     ("Regressor", 64_000_000, 500, "X.npy", "y.npy"),
+    # Most is taken where feature weights are learned.
+    ("Classifier", 100_000_000, 500, "X.200.npy", "y.200.npy"),
+    ("Regressor", 110_000_000, 500, "X.200.npy", "y.200.npy"),
+    ("Classifier", 420_000_000, 500, "X.1200.npy", "y.1200.npy"),
 ]
 
 

@@ -316,6 +316,10 @@ def test_bad_rows_are_refused_by_name(tmp_path: Path) -> None:
     bad[700, 2] = np.inf
     refused(forest, bad, y, ValueError, "infinity in row 700")
     folder = write_folder(tmp_path / "rows", X, y)
+    named = clone(forest).fit(folder, "y")
+    bad[700, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN in row 50, column 'x2'; expected finite numbers"):
+        named.predict(pa.table({f"x{i}": bad[650:, i] for i in range(4)}))
     refused(forest, folder, "z", ValueError, "no column 'z'", "x0, x1")
     refused(forest, folder, y, TypeError, "name of the column")
     refused(forest, tmp_path / "nothing", "y", OSError, "nothing")
@@ -336,6 +340,20 @@ def test_bad_rows_are_refused_by_name(tmp_path: Path) -> None:
     far = X.copy()
     far[3] = 1e300
     refused(clone(forest).set_params(feature_range=(0, 1)), far, y, ValueError, "reference ranges")
+
+
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_a_sample_that_does_not_fit_is_refused(kind: str) -> None:
+    """The sample from which feature weights are learned, and what learning makes of it."""
+    X = np.random.default_rng(9).normal(size=(500, 2000))
+    y = (X[:, 0] > 0.0).astype(int)
+    make = getattr(disk, f"MondrianForest{kind}")
+    forest = make("64MB", n_estimators=2, random_state=0)
+    words = "64 MB is too small: to learn feature_weights from 500 rows of 2000 features"
+    refused(forest, X, y, MemoryError, words)
+    weights = np.zeros(2000)
+    weights[:2] = 1.0
+    assert clone(forest).set_params(feature_weights=weights).fit(X, y).n_rows_ == 500
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import boscage
@@ -157,15 +158,37 @@ def test_models_of_complete_rows_refuse_missing_values(model: Any) -> None:
     complete = clone(model).fit(np.nan_to_num(X), y)
     bad = np.nan_to_num(X)
     bad[7, 2] = np.nan
-    with pytest.raises(
-        ValueError, match=r"row 7, feature 2 of X is missing \(NaN\); expected a num"
-    ):
+    with pytest.raises(ValueError, match="NaN in row 7, column 2; expected finite numbers, since"):
         predictions(complete, bad)
+    with pytest.raises(ValueError, match="NaN in row 7, column 2; expected finite numbers, since"):
+        predictions(complete, csr_matrix(bad))
     with pytest.raises(ValueError, match=r"missing|NaN"):
         trees_of(complete)[0].apply(bad)
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="contains infinity in row 3, column 1; expected finite"):
         complete.fit(X, y)
+
+
+def test_a_refused_missing_value_has_the_name_of_its_column(model: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = table()
+    rows = pd.DataFrame(np.nan_to_num(X), columns=["height", "width", "age"])
+    rows["colour"] = np.resize(["red", "blue", None], len(rows))
+    complete = clone(model).fit(rows, y)
+    bad = rows.head(20).copy()
+    bad.loc[7, "age"] = np.nan
+    bad.loc[3, "colour"] = "unknown"
+    expected = r"NaN in row 7, column 'age'; expected .* the model has not learned from missing"
+    with pytest.raises(ValueError, match=expected):
+        predictions(complete, bad)
+    if hasattr(complete, "apply"):
+        with pytest.raises(ValueError, match=expected):
+            complete.apply(bad)
+        return
+    with pytest.raises(ValueError, match=expected):
+        complete.effect(bad, "width")
+    # A feature that is set to other values may lack its own.
+    assert np.isfinite(complete.effect(bad, "age", grid=[0.0])[1]).all()
 
 
 def test_missing_values_are_learned_from(model: Any) -> None:

@@ -17,6 +17,7 @@ from boscage import (
     MondrianForestClassifier,
 )
 from boscage._input.class_weights import reweighted
+from boscage.explain._through_link import through_weights
 
 MODELS = [
     MondrianForestClassifier(10, random_state=0),
@@ -145,6 +146,62 @@ def test_left_out_rows_are_weighted_as_new_ones():
         forest.loo_predict_proba(discounts=[1.0, 5.0]), by_hand(by_discount), rtol=1e-13
     )
     np.testing.assert_array_equal(forest.loo_predict_proba(calibrated=False), average)
+
+
+@pytest.mark.parametrize("method", ["shapley", "path"])
+@pytest.mark.parametrize("params", [{}, {"calibration": None}, {"posterior": "joint"}], ids=str)
+def test_contributions_add_up_to_weighted_probabilities(params, method):
+    X, y = three_classes()
+    forest = MondrianForestClassifier(10, feature_weights=None, random_state=0, **params)
+    plain = forest.fit(X, y).contributions(X[:50], method=method)
+    for weights in ({"a": 2.0, "c": 7.0}, "balanced", {"a": 0.0}, {"b": 1e-9}):
+        found = forest.set_params(class_weight=weights).contributions(X[:50], method=method)
+        np.testing.assert_allclose(found.predictions(), forest.predict_proba(X[:50]), atol=1e-12)
+        np.testing.assert_allclose(found.values.sum(axis=2), 0.0, atol=1e-12)
+        assert found.output_names == ["a", "b", "c"]
+    forest.set_params(class_weight={"a": 3.0, "b": 3.0, "c": 3.0})
+    found = forest.contributions(X[:50], method=method)
+    np.testing.assert_allclose(found.base_values, plain.base_values, atol=1e-14)
+    np.testing.assert_allclose(found.values, plain.values, atol=1e-13)
+
+
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[2]], ids=_name)
+def test_each_feature_keeps_its_share_of_the_change_between_two_classes(model):
+    X, y = three_classes()
+    model = clone(model).fit(X, y == "c")
+    plain = model.contributions(X)
+    weighted = model.set_params(class_weight={True: 9.0}).contributions(X)
+    np.testing.assert_allclose(weighted.predictions(), model.predict_proba(X), atol=1e-13)
+    changes = [(each.predictions() - each.base_values)[:, 1:] for each in (plain, weighted)]
+    expected = plain.values[:, :, 1] * changes[1] / changes[0]
+    assert np.abs(expected - plain.values[:, :, 1]).max() > 0.1
+    np.testing.assert_allclose(weighted.values[:, :, 1], expected, atol=1e-10)
+
+
+def test_small_contributions_change_as_the_weighted_probabilities_do():
+    rng = np.random.default_rng(0)
+    weights = np.array([1.0, 0.2, 5.0])
+    before = rng.dirichlet(np.ones(3), size=20)
+    values = 1e-7 * rng.normal(size=(20, 4, 3))
+    values -= values.mean(axis=2, keepdims=True)
+    ends = before, before + values.sum(axis=1)
+    weighted = reweighted(np.stack(ends), weights)
+    found = through_weights(values, *ends, (weighted[0], weighted[1]))
+    np.testing.assert_allclose(weighted[0] + found.sum(axis=1), weighted[1], atol=1e-15)
+    # The derivative of p_k w_k / sum_j p_j w_j.
+    total = (before * weights).sum(axis=1)[:, None, None]
+    slopes = values * weights - weighted[0][:, None] * (values @ weights)[:, :, None]
+    np.testing.assert_allclose(found, slopes / total, atol=1e-5 * np.abs(found).max())
+
+
+def test_parts_of_the_uncertainty_are_of_rows_like_the_training_rows():
+    X, y = three_classes()
+    forest = MondrianForestClassifier(10, feature_weights=None, random_state=0).fit(X, y)
+    proba, plain = forest.predict_proba(X), forest.predict_uncertainty(X)
+    np.testing.assert_allclose(plain.total, -(proba * np.log(proba)).sum(axis=1), atol=1e-12)
+    weighted = forest.set_params(class_weight="balanced").predict_uncertainty(X)
+    for parts in zip(plain, weighted, strict=True):
+        np.testing.assert_array_equal(*parts)
 
 
 def test_where_only_classes_of_weight_zero_are_possible_the_others_share():

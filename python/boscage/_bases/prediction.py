@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -13,6 +14,8 @@ from boscage import _validation
 from boscage._input import class_weights
 from boscage._types import AnyArray, FloatArray
 from boscage.distributions import PredictiveDistribution
+from boscage.explain._through_link import through_weights
+from boscage.explain.contributions import Contributions
 
 
 class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
@@ -67,6 +70,14 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         own = (self.class_weight, self.classes_, self._class_counts)
         weights = class_weights.weights_of(*own)
         return proba if weights is None else class_weights.reweighted(proba, weights)
+
+    def _weighted_contributions(self, found: Contributions, proba: FloatArray) -> Contributions:
+        """Contributions as `class_weight` changes them, given those that add up to `proba`."""
+        if self.class_weight is None:
+            return found
+        base, weighted = found.base_values, self._weighted(np.stack([found.base_values, proba]))
+        values = through_weights(found.values, base, proba, (weighted[0], weighted[1]))
+        return replace(found, values=values, base_values=weighted[0])
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Predict the natural logarithm of the probability of each class.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -51,6 +52,10 @@ class Parser(argparse.ArgumentParser):
         """Return the help."""
         text = super().format_help()
         return text if self.more_help is None else f"{text}\n{self.more_help()}"
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # By itself argparse says nothing of a write that fails.
+        print(message, end="", file=file or sys.stderr, flush=True)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -36,12 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     name = "boscage"
     try:
-        args = parser().parse_args(argv)
-        name = f"boscage {args.command}"
-        with warnings.catch_warnings():
-            warnings.showwarning = _warner(name)
-            # Errors of other outputs name their files where these are written.
-            with naming(STDOUT):
+        # Errors of other outputs name their files where these are written.
+        with naming(STDOUT):
+            args = parser().parse_args(argv)
+            name = f"boscage {args.command}"
+            with warnings.catch_warnings():
+                warnings.showwarning = _warner(name)
                 import_module(f"boscage._cli.commands.{args.command}").run(args)
                 sys.stdout.flush()
     except WrongUsage as error:

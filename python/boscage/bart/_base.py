@@ -87,6 +87,9 @@ class Bart(BartExplanations, PosteriorSampler):
     def _join(self, models: list[Any]) -> Any:
         return type(models[0]).join(models)
 
+    def _send_down(self, rows: Rows) -> AnyArray:
+        return self._predict_checked(rows)
+
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "_model")
 
@@ -262,7 +265,9 @@ class Bart(BartExplanations, PosteriorSampler):
         else:
             own = np.asarray(dense(rows[:, [column]])).ravel()
             shown = values = _grid_of_numbers(own, grid, n_points, feature)
-        draws = self._predict_checked(_at_each_value(rows, column, values))
+        at_values = _at_each_value(rows, column, values)
+        self._require_known(at_values[: rows.shape[0]])
+        draws = self._predict_checked(at_values)
         return shown, draws.reshape(len(draws), values.size, rows.shape[0], *draws.shape[2:])
 
     @abstractmethod

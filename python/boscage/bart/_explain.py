@@ -35,7 +35,8 @@ class BartExplanations:
         For regression they are contributions to the prediction. A classifier's are on the scale
         of the sum of trees: for two classes, the probability of the second is the standard normal
         distribution function of base and contributions; for more classes, probabilities are
-        the exponentials of the classes' sums, divided by their total.
+        the exponentials of the classes' sums, divided by their total. These are the probabilities
+        before ``class_weight`` changes them.
 
         Parameters
         ----------

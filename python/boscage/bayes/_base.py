@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from boscage._bases.arviz_data import Groups
 from boscage._bases.sampler import PosteriorSampler
 from boscage._bases.settings import Settings
 from boscage._input.row_weights import check_repeats
-from boscage._types import AnyArray, FloatArray, IntArray
+from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
 from boscage.explain.contributions import Contributions, of_parts
 from boscage.trees import PosteriorTree
@@ -50,6 +49,14 @@ class BayesianTree(PosteriorSampler):
     @abstractmethod
     def _draw_nodes(self, tree: PosteriorTree, rng: np.random.Generator) -> dict[str, FloatArray]:
         """Parameters of each node's targets, drawn from their posterior."""
+
+    @abstractmethod
+    def _finish_contributions(self, found: Contributions) -> Contributions:
+        """Contributions to what the estimator predicts, given those to the mean of the trees."""
+
+    def _send_down(self, rows: Rows) -> AnyArray:
+        leaves: AnyArray = self._model.apply(rows, n_threads=1)
+        return leaves
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -222,7 +229,8 @@ class BayesianTree(PosteriorSampler):
         adds then. Where a tree splits on a feature that is not known, it goes both ways, in
         proportion to the weight of its training rows (the path-dependent game of Lundberg et al.
         2020). Values are those of the posterior mean: of the mean of a regressor, or of the
-        probabilities of a classifier.
+        probabilities of a classifier. Where ``class_weight`` changes these, the values are carried
+        over by logarithmic means: they add up to `predict_proba`, but are no Shapley values of it.
 
         Parameters
         ----------
@@ -243,10 +251,7 @@ class BayesianTree(PosteriorSampler):
         """
         model, rows, n_threads = self._query(X)
         found = of_parts(model.shapley(rows, n_threads=n_threads), self._shown(rows), self._names())
-        classes = getattr(self, "classes_", None)
-        if classes is not None:
-            return replace(found, output_names=[str(name) for name in classes])
-        return replace(found, values=found.values[:, :, 0], base_values=found.base_values[:, 0])
+        return self._finish_contributions(found)
 
     def explain(self, X: Any) -> Any:
         """Explain predictions for the plots of the package shap.

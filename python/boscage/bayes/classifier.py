@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from boscage._bases.prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
+from boscage.explain.contributions import Contributions
 from boscage.trees import PosteriorTree
 
 
@@ -176,6 +178,10 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
     def _predict_proba(self, X: Any) -> FloatArray:
         model, rows, n_threads = self._query(X)
         return model.predict_proba(rows, n_threads=n_threads)  # type: ignore[no-any-return]
+
+    def _finish_contributions(self, found: Contributions) -> Contributions:
+        found = replace(found, output_names=[str(name) for name in self.classes_])
+        return self._weighted_contributions(found, found.predictions())
 
     def _class_counts(self) -> AnyArray:
         counts: AnyArray | None = self.best_tree_.counts

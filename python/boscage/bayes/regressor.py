@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
 from boscage.distributions import StudentMixture
+from boscage.explain.contributions import Contributions
 from boscage.trees import PosteriorTree
 
 _LEAF_PRIOR = ("prior_mean", "kappa", "shape", "scale")
@@ -226,6 +228,9 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
         model, rows, n_threads = self._query(X)
         df, location, scale = model.predict_dist(rows, n_threads=n_threads)
         return StudentMixture(model.weights, df, location, scale)
+
+    def _finish_contributions(self, found: Contributions) -> Contributions:
+        return replace(found, values=found.values[:, :, 0], base_values=found.base_values[:, 0])
 
     # -- chains -----------------------------------------------------------------------------------
 

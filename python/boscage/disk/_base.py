@@ -84,7 +84,7 @@ class DiskForest(Estimator):
         TypeError
             If `X` or `y` is of a wrong type.
         MemoryError
-            If the trees, the rows of a cell that cannot be cut, or the forest that chooses
+            If the trees, the rows of a cell that cannot be cut, or what chooses feature weights or
             hyperparameters do not fit in ``memory_limit``.
         OSError
             If a file cannot be read.
@@ -125,6 +125,7 @@ class DiskForest(Estimator):
 
     def _check_rows(self, X: Any) -> Rows:
         rows, _ = self._read(X, reset=False)
+        _validation.require_finite(rows, "X", self._names())
         return rows
 
     def __sklearn_tags__(self) -> Any:

@@ -158,19 +158,30 @@ class Growth:
         self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
         self._costs = costs
         self._template = template
-        sample = None
-        if template._learns_rates():
-            n = rows_to_learn_from(len(facts.low))
-            sample = self._sample(learning_order(seed), n, costs.of_forest)
-        self.learned: GrowthPlan = learned_apart(
-            template, facts.low, facts.high, seed, sample, n_threads
-        )
+        self.learned: GrowthPlan = self._learned(seed)
+        give_back()
         plan = first_plan(self.learned)
         levels, singles = zip(*(self._extent(plan, block) for block in blocks), strict=True)
         self._is_single = all(singles) and self.learned.maps is None
         self._costs = replace(costs, width=4 if self._is_single else 8)
         plan = first_plan(self.learned, (max(levels), all(singles)))
         self._plan, self._n_rows_of_cells = self._with_cells(plan)
+
+    def _learned(self, seed: int) -> GrowthPlan:
+        """What a forest must know before its first cut."""
+        facts, costs, sample = self._facts, self._costs, None
+        if self._template._learns_rates():
+            n = min(facts.n_rows, rows_to_learn_from(costs.n_features))
+            needed = costs.learning(n, len(facts.labels), self._n_threads)
+            if needed > costs.of_learning:
+                raise MemoryError(
+                    f"memory_limit of {in_words(costs.limit)} is too small: to learn "
+                    f"feature_weights from {n} rows of {costs.n_features} features takes about "
+                    f"{in_words(needed)}; give more, or feature_weights that are not learned"
+                )
+            sample = self._sample(learning_order(seed), n, costs.of_forest)
+            give_back()
+        return learned_apart(self._template, facts.low, facts.high, seed, sample, self._n_threads)
 
     def _sample(self, order: int, n: int, room: float, features: IntArray | None = None) -> Sample:
         """The first rows in an order, by some features or by all.

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from boscage.mondrian.feature_rates import kernel_rates
+from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, MOST_FEATURES
+
 _UNITS = {"": 1, "b": 1} | {
     f"{letter}{ending}": base**power
     for power, letter in enumerate("kmgtp", start=1)
@@ -67,6 +70,28 @@ class Costs:
         """The rows of a block, of which some copies are made, and whose cells are found."""
         of_row = 32 * self.n_features + 4 * n_trees + 64
         return max(256, min(1 << 16, self.limit // 16 // of_row))
+
+    @property
+    def of_learning(self) -> int:
+        """What is left for a sample from which rates are learned: there are no blocks then."""
+        return self.limit - self.to_read
+
+    def learning(self, n_rows: int, n_classes: int, n_threads: int) -> float:
+        """To learn rates from a sample of so many rows; numbers have no classes."""
+        if self.n_features == 1:
+            return 0.0  # nothing is learned
+        n, d = min(n_rows, LEARNING_ROWS), min(self.n_features, MOST_FEATURES)
+        m = min(n, kernel_rates.MAX_ROWS)
+        kernel = 14 * m**2 * (min(d, kernel_rates.MAX_FEATURES) + min(n_classes, m))
+        if n_classes:
+            needed = (10 << 20) + (n_threads << 19) + kernel + 48 * n * d
+        else:
+            trees = 35_000 * d + 120 * n * d
+            needed = (16 << 20) + (min(n_threads, 4) << 22) + max(kernel, trees)
+        values = n_rows * self.n_features
+        # Of more features, the most important ones are found first.
+        to_find = 34 * values if self.n_features > d else 0
+        return max(to_find, 8 * values + needed)
 
     @property
     def key(self) -> int:

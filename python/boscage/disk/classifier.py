@@ -43,7 +43,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, DiskForest):
         The reference ranges, low and high, of all features. None takes the rows' own.
     feature_weights : array-like of shape (n_features,), "learned" or None, default="learned"
         The rates of the features relative to each other. "learned" learns them from a sample of
-        the rows, as the forest with rows does. None means equal rates in units of the ranges.
+        the rows, as the forest with rows does, which must fit in ``memory_limit``. None means equal
+        rates in units of the ranges.
     feature_maps : list of (knots, shares), default=None
         How the rate of each feature is distributed along its range; see the forest with rows.
     random_state : int, RandomState, Generator or None, default=None

@@ -10,6 +10,10 @@ logarithms is a difference over ``L``, and a difference of numbers that of their
 these are added up, and then become what they add to probabilities (the logarithmic mean Divisia
 index, Ang 2004). Of the product of ``(1 - r)**4`` and ``s + g``, a change in one factor counts with
 the mean of the other before and after. No step leaves a remainder.
+
+Weights of classes are a last such step: ``p_k * w_k``, normalised, whatever ``p`` comes from. The
+logarithm of a weight is the same before and after, so that features add to the logarithms what they
+added before.
 """
 
 from __future__ import annotations
@@ -68,13 +72,31 @@ def through_link(
         of_logs += weight * of_function
         logs += weight * function
     before = np.maximum(softmax(logs, axis=1), _MIN_PROBABILITY)
-    after = np.maximum(softmax(logs + of_logs.sum(axis=1), axis=1), _MIN_PROBABILITY)
-    means = log_mean(after, before)
-    # What the normalising sum gains; the gains of all classes cancel.
+    after = softmax(logs + of_logs.sum(axis=1), axis=1)
+    found = (1.0 - noise) * _normalised(of_logs, before, after)
+    return (1.0 - noise) * before + noise / n_classes, found
+
+
+def through_weights(
+    values: FloatArray, before: AnyArray, after: AnyArray, weighted: tuple[AnyArray, AnyArray]
+) -> FloatArray:
+    """Contributions of probabilities of weighted classes, given those of the classes without.
+
+    `before` and `after` are the base and the predicted probabilities that `values` lead from and
+    to, and `weighted` both with the weights; all are of shape (n_rows, n_classes).
+    """
+    ends = (np.maximum(proba, _MIN_PROBABILITY) for proba in (after, before))
+    return _normalised(values / log_mean(*ends)[:, np.newaxis], *weighted)
+
+
+def _normalised(of_logs: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
+    """Contributions of probabilities, given those of logarithms that lack a normalising sum."""
+    means = log_mean(np.maximum(after, _MIN_PROBABILITY), np.maximum(before, _MIN_PROBABILITY))
+    # What the sum gains; the gains of all classes cancel.
     shares = means / means.sum(axis=1, keepdims=True)
     of_sum = np.einsum("nk,npk->np", shares, of_logs)
-    found = (1.0 - noise) * means[:, np.newaxis] * (of_logs - of_sum[:, :, np.newaxis])
-    return (1.0 - noise) * before + noise / n_classes, found
+    found: FloatArray = means[:, np.newaxis] * (of_logs - of_sum[:, :, np.newaxis])
+    return found
 
 
 def _near_rows(

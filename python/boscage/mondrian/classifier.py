@@ -355,22 +355,21 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         return of_trees
 
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
-        names = self.classes_
         n_threads = self._n_threads()
         link = Link.of(model.calibration_link(n_threads=n_threads))
         base, values, rows = found.base_values, found.values, found.data
-        predicted = self._model.predict_proba(rows, n_threads=n_threads)
+        predicted = proba = self._model.predict_proba(rows, n_threads=n_threads)
+        if model is not self._model:
+            proba = model.predict_proba(rows, n_threads=n_threads)
         if not link.changes_nothing:
-            proba = predicted
-            if model is not self._model:
-                proba = model.predict_proba(rows, n_threads=n_threads)
             if model.substitutes is not None:
                 rows = fill(rows, model.substitutes, model.low, model.high)
             base, values = through_link(base, values, link, proba, rows)
-        values = close_gap(base, values, predicted)
-        return replace(
-            found, values=values, base_values=base, output_names=[str(name) for name in names]
-        )
+        names = [str(name) for name in self.classes_]
+        found = replace(found, values=values, base_values=base, output_names=names)
+        found = self._weighted_contributions(found, proba)
+        closed = close_gap(found.base_values, found.values, self._weighted(predicted))
+        return replace(found, values=closed)
 
     def loo_predict_proba(
         self,

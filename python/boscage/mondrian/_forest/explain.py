@@ -77,9 +77,10 @@ class ForestExplanations:
 
         Notes
         -----
-        Probabilities that are calibrated, or those of ``posterior="joint"``, are no sum over trees,
-        but a function of sums. Contributions to these sums are carried through the function by
-        logarithmic means, which leaves no rest; they are no Shapley values of the probabilities.
+        Probabilities that are calibrated, those of ``posterior="joint"`` and those that
+        ``class_weight`` changes are no sum over trees, but a function of sums. Contributions to
+        these sums are carried through the function by logarithmic means, which leaves no rest; they
+        are no Shapley values of the probabilities.
         """
         _validation.check_choice("method", method, ("shapley", "path"))
         model, rows, n_threads = self._query(X)

@@ -15,8 +15,8 @@ class Uncertainty(NamedTuple):
     Attributes
     ----------
     total : ndarray of shape (n_samples,)
-        The whole: for classes the entropy of the predicted probabilities in nats, for numbers the
-        variance of the predictive distribution.
+        The whole: for classes the entropy of the predicted probabilities in nats, before
+        ``class_weight`` changes them; for numbers the variance of the predictive distribution.
     aleatoric : ndarray of shape (n_samples,)
         What more training rows would not lessen: classes that overlap, noise.
     epistemic : ndarray of shape (n_samples,)
@@ -118,7 +118,9 @@ class ScoringForest:
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Divide the uncertainty of predictions by its source.
 
-        For classes the total is the entropy of `predict_proba`. Its epistemic part is the mutual
+        For classes the total is the entropy of the probabilities that `predict_proba` has with
+        ``class_weight=None``: all parts are of rows like the training rows, also where predictions
+        are for a population with other shares of classes. Its epistemic part is the mutual
         information between the label and the tree, together with the label that would be drawn
         where a tree falls back to what it says of all its rows, or to the prior; so the farther a
         row is from all others, the more of the uncertainty is epistemic, although all trees agree

@@ -6,8 +6,9 @@
 
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
-use crate::mondrian::regression::hierarchy::branch_law::{BranchLaw, ShortTime};
+use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::branch_time::{BranchTime, TruncatedExponential, UnitClock};
+use crate::mondrian::regression::hierarchy::clock_part::ClockPart;
 
 /// The coarse part of the clock has no effect beyond a branch where less of it is left than this share of the noise
 /// and of what is left of the other part.
@@ -48,7 +49,7 @@ pub(crate) fn clock_gain(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters) 
     let unit = unit(hyper);
     let fine = ClockPart::new(fine_clock, gamma1 / unit, time.after);
     let fine_start = fine_clock.gain(stop.after, time.after);
-    if coarse.variance == 0.0 || is_negligible(stop, hyper, coarse) {
+    if coarse.variance == 0.0 || is_negligible(left_of(coarse, stop), stop, hyper) {
         let Gains { means: [gain], spread } = law.gains(&time, [fine]);
         return ClockGain { mean: gamma1 * (fine_start + gain), spread, coarse: 0.0 };
     }
@@ -68,12 +69,32 @@ pub(crate) fn end_of_coarse(coarse: CoarsePrior, noise_variance: f64) -> f64 {
     left.clamp(0.0, LOST) / coarse.rate
 }
 
-/// Whether the coarse part of the clock has no effect after the stop before; of all pieces of a time alike, so that they add up
-/// to the whole.
-fn is_negligible(stop: &Stop, hyper: &Hyperparameters, coarse: CoarsePrior) -> bool {
-    let left = 2.0 * coarse.variance * UnitClock::of_coarse(coarse).rest(stop.after);
+/// Whether the coarse part of the clock, of which so much is left, has no effect after the stop before; of all pieces of a time
+/// alike, so that they add up to the whole.
+fn is_negligible(left: f64, stop: &Stop, hyper: &Hyperparameters) -> bool {
+    // The other part's rest is at most 1, and takes an exponential.
+    if left > NEGLIGIBLE * (hyper.noise_variance + hyper.gamma1) {
+        return false;
+    }
     let fine_clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
     left <= NEGLIGIBLE * (hyper.noise_variance + hyper.gamma1 * fine_clock.rest(stop.after))
+}
+
+/// What is left of the coarse part after the stop before, without an end.
+fn left_of(coarse: CoarsePrior, stop: &Stop) -> f64 {
+    2.0 * coarse.variance * UnitClock::of_coarse(coarse).rest(stop.after)
+}
+
+/// The mean of [`clock_gain`].
+pub(crate) fn mean_clock_gain(law: &BranchLaw, stop: &Stop, hyper: &Hyperparameters) -> f64 {
+    match law.time {
+        BranchTime::Random(time) if hyper.coarse.variance == 0.0 => {
+            let clock = UnitClock { rate: hyper.gamma2, delay: hyper.delay };
+            let part = ClockPart::new(clock, 1.0, time.after);
+            hyper.gamma1 * (clock.gain(stop.after, time.after) + law.mean_gain(&time, part))
+        }
+        _ => clock_gain(law, stop, hyper).mean,
+    }
 }
 
 /// What the coarse part of the clock gains between the branch and the lifetime, in the mean. `end` is the coarse part at the
@@ -84,75 +105,21 @@ pub(crate) fn coarse_rest(
     hyper: &Hyperparameters,
     (coarse, end, until): (CoarsePrior, f64, f64),
 ) -> f64 {
-    if stop.after >= until {
-        return end - coarse.clock(stop.after);
-    }
+    let (unit, clock) = (2.0 * coarse.variance, UnitClock::of_coarse(coarse));
+    // The clock at a time at which such a share of it is left.
+    let spent = |left: f64| unit * (0.5 - left);
     let time = match law.time {
-        BranchTime::Known(time) => return end - coarse.clock(time),
-        BranchTime::Random(_) if is_negligible(stop, hyper, coarse) => return end - coarse.clock(stop.after),
-        BranchTime::Random(time) => time,
+        BranchTime::Random(time) if stop.after < until => time,
+        BranchTime::Known(time) if stop.after < until => return end - coarse.clock(time),
+        _ => return end - spent(clock.rest(stop.after)),
     };
-    let part = ClockPart::new(UnitClock::of_coarse(coarse), 1.0, time.after);
-    let gain = match ShortTime::new(&time, coarse.rate) {
-        Some(short) => short.gain(&part),
-        None => Gains::until(&time, [part]).means[0],
-    };
-    end - coarse.clock(time.after) - 2.0 * coarse.variance * gain
-}
-
-/// A part of the clock: a weight times `sigma(rate t - ln decay)`, where `t` is counted from the stop before.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ClockPart {
-    pub(super) weight: f64,
-    pub(super) rate: f64,
-    decay: f64,
-    /// The sigmoid at the start.
-    start: f64,
-}
-
-impl ClockPart {
-    pub(super) fn new(clock: UnitClock, weight: f64, after: f64) -> Self {
-        let decay = clock.decay(after);
-        Self { weight, rate: clock.rate, decay, start: 1.0 / (1.0 + decay) }
+    let part = ClockPart::new(clock, 1.0, time.after);
+    // A piece of the time starts later.
+    let left = if time.after == stop.after { part.rest() } else { clock.rest(stop.after) };
+    if is_negligible(unit * left, stop, hyper) {
+        return end - spent(left);
     }
-
-    /// What the sigmoid has gained, given `1 - e^(-rate t)`.
-    pub(super) fn gain_of(&self, fall: f64) -> f64 {
-        self.decay * self.start * fall / (1.0 + self.decay * (1.0 - fall))
-    }
-
-    /// What the sigmoid has gained, given `e^(-rate t)`, and its slope.
-    fn gain(&self, falls: f64) -> (f64, f64) {
-        let decay = self.decay * falls;
-        let sigmoid = 1.0 / (1.0 + decay);
-        (sigmoid - self.start, self.rate * decay * sigmoid * sigmoid)
-    }
-
-    /// Mean and square of what the sigmoid gains from a time on, at which `e^(-rate t)` is `falls`, until a branch at
-    /// the rate `branches`.
-    ///
-    /// With `r = branches / rate`, `s = decay / (1 + decay)` and rising factorials `(x)_k`, Pfaff's transformation of
-    /// hypergeometric functions gives series of positive terms,
-    /// `s (1 - s) / (r + 1) sum_k (2)_k / (r + 2)_k s^k` and
-    /// `2 (s (1 - s))^2 / ((r + 1)(r + 2)) sum_k (k + 1) (3)_k / (r + 3)_k s^k`.
-    fn endless(&self, falls: f64, branches: f64) -> (f64, f64) {
-        let r = branches / self.rate;
-        let decay = self.decay * falls;
-        let (s, both) = (decay / (1.0 + decay), decay / ((1.0 + decay) * (1.0 + decay)));
-        let [one, two] = [1.0 / (r + 1.0), 1.0 / (r + 2.0)];
-        let (mut first, mut second) = (1.0, 1.0);
-        let (mut mean, mut square) = (1.0, 1.0);
-        let (mut k, mut next) = (1.0, two);
-        while k * second > f64::EPSILON * 0.1 * square {
-            first *= s * (k + 1.0) * next;
-            next = 1.0 / (r + 2.0 + k);
-            second *= s * (k + 2.0) * next;
-            k += 1.0;
-            mean += first;
-            square += k * second;
-        }
-        (both * one * mean, 2.0 * both * both * one * two * square)
-    }
+    end - spent(part.rest()) - unit * law.mean_gain(&time, part)
 }
 
 /// Half of the nodes of Gauss-Legendre rules on `[0, 1]`, and their weights; the others mirror them.
@@ -186,10 +153,17 @@ pub(super) struct Gains<const N: usize> {
 
 impl<const N: usize> Gains<N> {
     pub(super) fn until(time: &TruncatedExponential, parts: [ClockPart; N]) -> Self {
-        let probability = -(-time.rate * time.span).exp_m1();
+        let probability = time.probability;
         if probability <= 0.0 {
             // A piece of a time that overflows is a moment.
             return Self { means: [0.0; N], spread: 0.0 };
+        }
+        if let [part] = &parts[..]
+            && part.is_past_delay()
+        {
+            let [mean, square] = part.moments(time);
+            let spread = part.weight * part.weight * (square - mean * mean);
+            return Self { means: [mean; N], spread: spread.max(0.0) };
         }
         let mut this =
             Integrals { time: *time, parts, ends: 1.0 - probability, means: [0.0; N], square: 0.0 };
@@ -220,8 +194,8 @@ impl<const N: usize> Integrals<N> {
         }
         let (from, until) = match self.parts[..] {
             // The series needs a clock that is past its delay; farther before that it hardly moves.
-            [ClockPart { decay, .. }] => {
-                let delay = decay.ln().max(0.0) / fastest;
+            [part] => {
+                let delay = part.delay();
                 let until = delay.min(LOST / rate).min(span);
                 ((delay - LOST / fastest).clamp(0.0, until), until)
             }
@@ -277,22 +251,24 @@ impl<const N: usize> Integrals<N> {
     /// are those without an end, less those from the end on.
     fn rest(&mut self, from: f64) {
         let TruncatedExponential { rate, span, .. } = self.time;
+        let falls_until = |rate: f64| if from > 0.0 { (-rate * from).exp() } else { 1.0 };
         let mut slowest = 0;
         let mut before = 0.0;
         for (k, part) in self.parts.iter().enumerate() {
             if part.rate < self.parts[slowest].rate {
                 slowest = k;
             }
-            before += part.weight * part.gain((-part.rate * from).exp()).0;
+            if from > 0.0 {
+                before += part.weight * part.gain(falls_until(part.rate)).0;
+            }
         }
         let part = self.parts[slowest];
-        let (falls, stays) = ((-part.rate * from).exp(), (-rate * from).exp());
-        let (mean, square) = part.endless(falls, rate);
-        let (mut mean, mut square) = (stays * mean, stays * square);
+        let (falls, stays) = (falls_until(part.rate), falls_until(rate));
+        let [mut mean, mut square] = part.endless(falls, rate).map(|endless| stays * endless);
         if self.ends > 0.0 {
             let last = (-part.rate * span).exp();
             let gain = part.gain(last).0 - part.gain(falls).0;
-            let (beyond, beyond_square) = part.endless(last, rate);
+            let [beyond, beyond_square] = part.endless(last, rate);
             mean -= self.ends * (gain + beyond);
             square -= self.ends * (gain * (gain + 2.0 * beyond) + beyond_square);
         }
@@ -388,9 +364,11 @@ pub(crate) mod tests {
             let unit = unit(&hyper);
             for stop in stops() {
                 let expected = integrated(&stop, &hyper);
-                // With rules for short times, and without.
-                for fastest in [0.0, hyper.gamma2, f64::INFINITY] {
-                    let law = BranchLaw::new(&stop, fastest).unwrap();
+                // With the rule for short times, and without.
+                let law = BranchLaw::new(&stop).unwrap();
+                for law in [law, law.without_rule()] {
+                    let mean = mean_clock_gain(&law, &stop, &hyper);
+                    assert!((mean - expected[0]).abs() < 1e-10 * unit, "{mean} {stop:?} {hyper:?}");
                     let found = clock_gain(&law, &stop, &hyper);
                     let found = [found.mean, unit * unit * found.spread, found.coarse];
                     for (found, expected) in found.into_iter().zip(expected) {
@@ -414,7 +392,7 @@ pub(crate) mod tests {
         let (node, hyper) = (node(), hyper((25.0, 3.0, NONE)));
         for rate in (0..2000).map(|i| 20.0 + 0.37 * f64::from(i)) {
             let stop = Stop { node, after: 0.0, time: f64::INFINITY, branch: Branch::Rate(rate) };
-            let found = clock_gain(&BranchLaw::new(&stop, hyper.gamma2).unwrap(), &stop, &hyper);
+            let found = clock_gain(&BranchLaw::new(&stop).unwrap(), &stop, &hyper);
             assert!(found.mean < 1e-17 && found.spread < 1e-17, "{found:?} {rate}");
         }
     }
@@ -425,9 +403,9 @@ pub(crate) mod tests {
         for hyper in PRIORS.map(hyper) {
             let unit = unit(&hyper);
             for stop in stops() {
-                let law = BranchLaw::new(&stop, hyper.gamma2).unwrap();
+                let law = BranchLaw::new(&stop).unwrap();
                 let whole = clock_gain(&law, &stop, &hyper);
-                let piece = |piece| law.piece(&stop, (piece, 4), hyper.gamma2);
+                let piece = |piece| law.piece(&stop, (piece, 4));
                 let pieces: Vec<_> = (0..4).map(|k| clock_gain(&piece(k), &stop, &hyper)).collect();
                 let mean = pieces.iter().map(|piece| 0.25 * piece.mean).sum::<f64>();
                 let within = pieces.iter().map(|piece| 0.25 * piece.spread).sum::<f64>();

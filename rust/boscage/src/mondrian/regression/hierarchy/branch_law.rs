@@ -1,14 +1,15 @@
 //! The law of the time at which a test row branches off above a stop, and what clocks gain until then.
 //!
-//! Let `h` be the rate of branches, `g` that of a clock and `l` the time between two stops. Most branches are short: `h l` and
-//! `g l` are small. There all means are sums over the nodes of one Gauss rule, whose weights `e^(-h t)` clocks share, and
-//! exponentials are polynomials. The others are integrated clock by clock (`branch_clock`).
+//! Let `h` be the rate of branches, `g` that of a clock and `l` the time between two stops. Where `h l` and `g l` are at most
+//! [`LONGEST`], means are sums over the nodes of a Gauss rule, whose weights `e^(-h t)` clocks share, and exponentials are
+//! polynomials. Elsewhere clocks are integrated one by one (`branch_clock`).
 
 use crate::mondrian::prediction::stop::Stop;
-use crate::mondrian::regression::hierarchy::branch_clock::{ClockPart, GAUSS_4, GAUSS_8, Gains};
+use crate::mondrian::regression::hierarchy::branch_clock::{GAUSS_8, Gains};
 use crate::mondrian::regression::hierarchy::branch_time::{
     BranchTime, TruncatedExponential, branch_probability,
 };
+use crate::mondrian::regression::hierarchy::clock_part::ClockPart;
 
 /// The law of the time of a branch above a stop.
 #[derive(Debug, Clone, Copy)]
@@ -20,21 +21,27 @@ pub(crate) struct BranchLaw {
 }
 
 impl BranchLaw {
-    /// None if the row does not branch off above the stop. Clocks up to the rate `fastest` may share a rule.
-    pub(crate) fn new(stop: &Stop, fastest: f64) -> Option<Self> {
+    /// None if the row does not branch off above the stop.
+    pub(crate) fn new(stop: &Stop) -> Option<Self> {
         let probability = branch_probability(stop);
-        (probability > 0.0).then(|| Self::of(BranchTime::new(stop, probability, 0, 1), probability, fastest))
+        (probability > 0.0).then(|| Self::of(BranchTime::new(stop, probability, 0, 1), probability))
+    }
+
+    /// The same law, whose clocks are integrated one by one.
+    #[cfg(test)]
+    pub(super) fn without_rule(self) -> Self {
+        Self { short: None, ..self }
     }
 
     /// The law given that the time is in one of several pieces of equal probability.
-    pub(super) fn piece(&self, stop: &Stop, (piece, pieces): (u32, u32), fastest: f64) -> Self {
+    pub(super) fn piece(&self, stop: &Stop, (piece, pieces): (u32, u32)) -> Self {
         let time = BranchTime::new(stop, self.probability, piece, pieces);
-        Self::of(time, self.probability / f64::from(pieces), fastest)
+        Self::of(time, self.probability / f64::from(pieces))
     }
 
-    fn of(time: BranchTime, probability: f64, fastest: f64) -> Self {
+    fn of(time: BranchTime, probability: f64) -> Self {
         let short = match &time {
-            BranchTime::Random(time) => ShortTime::new(time, fastest),
+            BranchTime::Random(time) => ShortTime::new(time),
             BranchTime::Known(_) => None,
         };
         Self { probability, time, short }
@@ -46,139 +53,149 @@ impl BranchLaw {
         time: &TruncatedExponential,
         parts: [ClockPart; N],
     ) -> Gains<N> {
-        match self.short.filter(|short| parts.iter().all(|part| short.holds(part))) {
-            Some(short) => short.gains(&parts),
-            None => Gains::until(time, parts),
+        match &self.short {
+            Some(short) if parts.iter().all(|part| short.holds(part)) => short.gains(&parts),
+            _ => Gains::until(time, parts),
+        }
+    }
+
+    /// The mean of what a part of a clock gains until a random time, without its weight.
+    pub(super) fn mean_gain(&self, time: &TruncatedExponential, part: ClockPart) -> f64 {
+        match &self.short {
+            Some(short) if short.holds(&part) => short.mean_gain(&part),
+            _ if part.is_past_delay() && time.probability > 0.0 => part.mean_gain(time),
+            _ => Gains::until(time, [part]).means[0],
         }
     }
 }
 
-/// A Gauss-Legendre rule on `[0, 1]`.
-struct GaussRule<const K: usize> {
-    nodes: [f64; K],
-    weights: [f64; K],
-    /// The longest time for it, in units in which the fastest of clocks and branches has the rate 1: its error is below 3e-10 of
-    /// what is gained then, and below 1e-11 of all that a clock can gain.
-    longest: f64,
-}
+/// The longest time for the rule, in units in which the faster one of a clock and branches has the rate 1: its error is below
+/// 3e-10 of what is gained then, and below 1e-11 of all that a clock can gain.
+const LONGEST: f64 = 2.0;
 
-const FOUR: GaussRule<4> = {
-    let [(a, u), (b, v)] = GAUSS_4;
-    GaussRule { nodes: [a, b, 1.0 - b, 1.0 - a], weights: [u, v, v, u], longest: 0.4 }
+/// The rule of eight nodes on `[0, 1]`: four of them, which are given by their distances from the middle, and those that mirror
+/// them.
+const NODES: usize = GAUSS_8.len();
+const FROM_MIDDLE: [f64; NODES] = {
+    let [(a, _), (b, _), (c, _), (d, _)] = GAUSS_8;
+    [0.5 - a, 0.5 - b, 0.5 - c, 0.5 - d]
 };
-const EIGHT: GaussRule<8> = {
-    let [(a, t), (b, u), (c, v), (d, w)] = GAUSS_8;
-    let nodes = [a, b, c, d, 1.0 - d, 1.0 - c, 1.0 - b, 1.0 - a];
-    GaussRule { nodes, weights: [t, u, v, w, w, v, u, t], longest: 2.0 }
+const WEIGHTS: [f64; NODES] = {
+    let [(_, a), (_, b), (_, c), (_, d)] = GAUSS_8;
+    [a, b, c, d]
 };
 
-/// `1 / k!`, from `k = 1` on.
-const COEFFICIENTS: [f64; 24] = {
-    let (mut all, mut one, mut k) = ([0.0; 24], 1.0, 0);
-    while k < all.len() {
-        one /= (k + 1) as f64;
-        all[k] = one;
+/// `1 / (2k)!`, from `k = 1` on, and `1 / (2k + 1)!`, from `k = 0` on. The next terms are below 1e-15 of the first.
+const TERMS: usize = 8;
+const EVEN: [f64; TERMS] = inverse_factorials(2);
+const ODD: [f64; TERMS] = inverse_factorials(1);
+
+const fn inverse_factorials(first: usize) -> [f64; TERMS] {
+    let (mut all, mut inverse, mut k) = ([0.0; TERMS], 1.0, 1);
+    while k < first + 2 * TERMS - 1 {
+        inverse /= k as f64;
+        if k >= first && (k - first) % 2 == 0 {
+            all[(k - first) / 2] = inverse;
+        }
         k += 1;
     }
     all
-};
-
-impl<const K: usize> GaussRule<K> {
-    /// `1 - e^(-x z)` at every node `z`, by `TERMS` terms of the series: without cancellation, also for the smallest `x`.
-    ///
-    /// Of the terms every fourth makes a sum, so that the processor need not wait for one product after the other.
-    fn falls<const TERMS: usize>(&self, x: f64) -> [f64; K] {
-        let at = self.nodes.map(|z| -x * z);
-        let fourth = at.map(|at| (at * at) * (at * at));
-        let mut sums = [[0.0; K]; 4];
-        for (i, coefficient) in COEFFICIENTS[..TERMS].iter().enumerate().rev() {
-            let sum = &mut sums[i % 4];
-            for k in 0..K {
-                sum[k] = sum[k] * fourth[k] + coefficient;
-            }
-        }
-        let [a, b, c, d] = sums;
-        std::array::from_fn(|k| -at[k] * ((a[k] + at[k] * b[k]) + at[k] * at[k] * (c[k] + at[k] * d[k])))
-    }
-
-    /// The weights of the nodes for an exponential time, `x` being its rate times the span.
-    fn weights<const TERMS: usize>(&self, x: f64) -> [f64; K] {
-        let falls = self.falls::<TERMS>(x);
-        let weights: [f64; K] = std::array::from_fn(|k| self.weights[k] * (1.0 - falls[k]));
-        let all: f64 = weights.iter().sum();
-        weights.map(|weight| weight / all)
-    }
-
-    fn gains<const TERMS: usize, const N: usize>(
-        &self,
-        (span, weights): (f64, &[f64; K]),
-        parts: &[ClockPart; N],
-    ) -> Gains<N> {
-        let (mut means, mut gained) = ([0.0; N], [0.0; K]);
-        for (mean, part) in means.iter_mut().zip(parts) {
-            let gains = self.falls::<TERMS>(part.rate * span).map(|fall| part.gain_of(fall));
-            for k in 0..K {
-                *mean += weights[k] * gains[k];
-                gained[k] += part.weight * gains[k];
-            }
-        }
-        let mean: f64 = means.iter().zip(parts).map(|(mean, part)| part.weight * mean).sum();
-        let squares = weights.iter().zip(gained).map(|(weight, gain)| weight * (gain - mean) * (gain - mean));
-        Gains { means, spread: squares.sum() }
-    }
 }
 
-/// Terms of the series of exponentials for each of the rules: the next one is below 1e-13 of the first.
-const TERMS_FOUR: usize = 11;
-const TERMS_EIGHT: usize = 22;
+/// Numbers at the nodes: early ones, and those that mirror them.
+type AtNodes = [[f64; NODES]; 2];
 
-/// A time that is short for branches and for clocks.
+/// `1 - e^(-x z)` at every node `z`, by the hyperbolic functions of its distance from the middle.
+fn falls(x: f64) -> AtNodes {
+    let start = 0.5 * x;
+    let whole = start * start;
+    let (mut whole_even, mut whole_odd) = (0.0, 0.0);
+    let at = FROM_MIDDLE.map(|u| x * u);
+    let square = at.map(|at| at * at);
+    let (mut even, mut odd) = ([0.0; NODES], [0.0; NODES]);
+    for i in (0..TERMS).rev() {
+        for k in 0..NODES {
+            even[k] = even[k] * square[k] + EVEN[i];
+            odd[k] = odd[k] * square[k] + ODD[i];
+        }
+        whole_even = whole_even * whole + EVEN[i];
+        whole_odd = whole_odd * whole + ODD[i];
+    }
+    // At the middle.
+    let fall = start * whole_odd - whole * whole_even;
+    let stays = 1.0 - fall;
+    let mut falls = [[0.0; NODES]; 2];
+    for k in 0..NODES {
+        let (even, odd) = (square[k] * even[k], at[k] * odd[k]);
+        falls[0][k] = fall - stays * (even + odd);
+        falls[1][k] = fall - stays * (even - odd);
+    }
+    falls
+}
+
+/// A time that is short for branches.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ShortTime {
+struct ShortTime {
     span: f64,
-    weights: Weights,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Weights {
-    Four([f64; 4]),
-    Eight([f64; 8]),
+    /// Of the nodes.
+    weights: AtNodes,
 }
 
 impl ShortTime {
-    pub(super) fn new(time: &TruncatedExponential, fastest: f64) -> Option<Self> {
-        let (span, x) = (time.span, time.rate * time.span);
-        let longest = x.max(fastest * span);
-        let weights = if longest <= FOUR.longest {
-            Weights::Four(FOUR.weights::<TERMS_FOUR>(x))
-        } else if longest <= EIGHT.longest {
-            Weights::Eight(EIGHT.weights::<TERMS_EIGHT>(x))
-        } else {
-            return None;
-        };
-        Some(Self { span, weights })
+    fn new(time: &TruncatedExponential) -> Option<Self> {
+        let x = time.rate * time.span;
+        (x <= LONGEST).then(|| {
+            let mut weights = falls(x);
+            let mut all = 0.0;
+            for side in &mut weights {
+                for k in 0..NODES {
+                    side[k] = WEIGHTS[k] * (1.0 - side[k]);
+                    all += side[k];
+                }
+            }
+            let share = 1.0 / all;
+            Self { span: time.span, weights: weights.map(|side| side.map(|weight| share * weight)) }
+        })
     }
 
     /// Whether it is short for a part of a clock.
     fn holds(&self, part: &ClockPart) -> bool {
-        let longest = match self.weights {
-            Weights::Four(_) => FOUR.longest,
-            Weights::Eight(_) => EIGHT.longest,
-        };
-        part.rate * self.span <= longest
+        part.rate * self.span <= LONGEST
     }
 
     fn gains<const N: usize>(&self, parts: &[ClockPart; N]) -> Gains<N> {
-        match &self.weights {
-            Weights::Four(weights) => FOUR.gains::<TERMS_FOUR, N>((self.span, weights), parts),
-            Weights::Eight(weights) => EIGHT.gains::<TERMS_EIGHT, N>((self.span, weights), parts),
+        let (mut means, mut gained) = ([0.0; N], [[0.0; NODES]; 2]);
+        for (mean, part) in means.iter_mut().zip(parts) {
+            let gains = self.gains_of(part);
+            *mean = self.mean(&gains);
+            for side in 0..2 {
+                for k in 0..NODES {
+                    gained[side][k] += part.weight * gains[side][k];
+                }
+            }
         }
+        let mean: f64 = means.iter().zip(parts).map(|(mean, part)| part.weight * mean).sum();
+        let squares = gained.map(|side| side.map(|gain| (gain - mean) * (gain - mean)));
+        Gains { means, spread: self.mean(&squares) }
     }
 
-    /// The mean of what a part gains until the time.
-    pub(super) fn gain(&self, part: &ClockPart) -> f64 {
-        let Gains { means: [gain], .. } = self.gains(&[*part]);
-        gain
+    fn mean_gain(&self, part: &ClockPart) -> f64 {
+        self.mean(&self.gains_of(part))
+    }
+
+    /// What a part has gained at the nodes.
+    fn gains_of(&self, part: &ClockPart) -> AtNodes {
+        falls(part.rate * self.span).map(|side| side.map(|fall| part.gain_of(fall)))
+    }
+
+    fn mean(&self, at_nodes: &AtNodes) -> f64 {
+        let mut sums = [0.0; NODES];
+        for side in 0..2 {
+            for k in 0..NODES {
+                sums[k] += self.weights[side][k] * at_nodes[side][k];
+            }
+        }
+        (sums[0] + sums[2]) + (sums[1] + sums[3])
     }
 }
 
@@ -191,11 +208,11 @@ mod tests {
     /// integrals lose digits where nearly nothing is gained.)
     #[test]
     fn short_rules_are_the_integrals() {
-        for longest in [1e-9, 1e-3, 0.1, FOUR.longest, 0.7, EIGHT.longest] {
+        for longest in [1e-9, 1e-3, 0.1, 0.7, LONGEST] {
             for (rate, rates) in [(1.0, [1.0, 0.3]), (0.2, [1.0, 1.0]), (1.0, [1e-6, 0.9])] {
                 for after in [0.0, 0.4, 3.0] {
-                    let time = TruncatedExponential { rate, after, span: longest };
-                    let short = ShortTime::new(&time, 1.0).expect("it is short");
+                    let time = TruncatedExponential::new(rate, after, longest);
+                    let short = ShortTime::new(&time).expect("it is short");
                     let part = |rate, weight| ClockPart::new(UnitClock { rate, delay: 0.2 }, weight, after);
                     let [one, other] = [part(rates[0], 1.0), part(rates[1], 0.6)];
                     let (found, expected) = (short.gains(&[one]), Gains::until(&time, [one]));
@@ -217,9 +234,10 @@ mod tests {
 
     #[test]
     fn a_time_without_an_end_is_not_short() {
-        let time = TruncatedExponential { rate: 1e-3, after: 0.0, span: f64::INFINITY };
-        assert!(ShortTime::new(&time, 0.0).is_none());
-        let time = TruncatedExponential { span: 1.0, ..time };
-        assert!(ShortTime::new(&time, 2.1).is_none());
+        let time = TruncatedExponential::new(1e-3, 0.0, f64::INFINITY);
+        assert!(ShortTime::new(&time).is_none());
+        let short = ShortTime::new(&TruncatedExponential::new(1e-3, 0.0, 1.0)).expect("it has an end");
+        let part = |rate| ClockPart::new(UnitClock { rate, delay: 0.0 }, 1.0, 0.0);
+        assert!(short.holds(&part(1.9)) && !short.holds(&part(2.1)));
     }
 }

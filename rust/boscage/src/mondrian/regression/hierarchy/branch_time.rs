@@ -113,7 +113,10 @@ impl BranchTime {
         };
         let after = stop.after + if piece == 0 { 0.0 } else { quantile(piece) };
         let until = if piece + 1 == pieces { stop.time } else { stop.after + quantile(piece + 1) };
-        Self::Random(TruncatedExponential { rate, after, span: until - after })
+        Self::Random(match pieces {
+            1 => TruncatedExponential { rate, after, span: until - after, probability },
+            _ => TruncatedExponential::new(rate, after, until - after),
+        })
     }
 }
 
@@ -126,9 +129,15 @@ pub(super) struct TruncatedExponential {
     pub(super) rate: f64,
     pub(super) after: f64,
     pub(super) span: f64,
+    /// That the time ends before it is truncated.
+    pub(super) probability: f64,
 }
 
 impl TruncatedExponential {
+    pub(super) fn new(rate: f64, after: f64, span: f64) -> Self {
+        Self { rate, after, span, probability: -(-rate * span).exp_m1() }
+    }
+
     /// The mean of what a clock gains until the time.
     fn gain(&self, clock: UnitClock) -> f64 {
         if clock.delay > self.after {
@@ -192,8 +201,7 @@ impl TruncatedExponential {
         both: f64,
         (from, to): (f64, f64),
     ) -> impl Iterator<Item = Abscissa> {
-        let Self { rate, after, span } = self;
-        let own = -(-rate * span).exp_m1();
+        let Self { rate, after, span, probability: own } = self;
         let last = (-both * (to - from)).exp();
         GAUSS.into_iter().map(move |(z, weight)| {
             let q = last + (1.0 - last) * z * z * z;

@@ -12,5 +12,6 @@ pub(crate) mod belief_propagation;
 pub(crate) mod branch_clock;
 pub(crate) mod branch_law;
 pub(crate) mod branch_time;
+mod clock_part;
 pub(crate) mod subtree_beliefs;
 pub(crate) mod tree_predictive;

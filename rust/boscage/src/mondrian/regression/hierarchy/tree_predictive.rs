@@ -7,7 +7,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{
     Above, CoarsePrior, Hyperparameters, Message, Messages, Told,
 };
 use crate::mondrian::regression::hierarchy::branch_clock::{
-    ClockGain, clock_gain, coarse_rest, end_of_coarse, unit,
+    ClockGain, clock_gain, coarse_rest, end_of_coarse, mean_clock_gain, unit,
 };
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
@@ -52,12 +52,6 @@ impl PredictivePrior {
         let (end, coarse_end) = (hyper.clock(lifetime), coarse.clock(lifetime));
         let coarse_until = end_of_coarse(coarse, hyper.noise_variance);
         Self { hyper, coarse, end, coarse_end, coarse_until, unit: unit(&hyper), apart }
-    }
-
-    /// The rate of the fastest part of the clock of the messages that still has an effect after a time.
-    pub(crate) fn fastest(&self, after: f64) -> f64 {
-        let has_coarse = !self.is_coarse_known() && after < self.coarse_until;
-        if has_coarse { self.hyper.gamma2.max(self.coarse.rate) } else { self.hyper.gamma2 }
     }
 
     fn is_coarse_known(&self) -> bool {
@@ -235,7 +229,7 @@ impl BranchPrior<'_> {
     /// What the clock gains in a piece of the time.
     fn piece(&self, piece: u32) -> (BranchLaw, ClockGain) {
         let hyper = &self.prior.hyper;
-        let law = self.law.piece(self.stop, (piece, PIECES), self.prior.fastest(self.stop.after));
+        let law = self.law.piece(self.stop, (piece, PIECES));
         (law, clock_gain(&law, self.stop, hyper))
     }
 
@@ -285,7 +279,7 @@ impl Bridge {
         let BranchPrior { prior, stop, law, scale } = *branch;
         let noise = prior.hyper.noise_variance;
         if detail == Detail::Mean {
-            let mean = self.mean(clock_gain(law, stop, &prior.hyper).mean);
+            let mean = self.mean(mean_clock_gain(law, stop, &prior.hyper));
             return emit(Component { weight, mean, variance: 0.0 }, 0.0);
         }
         let component = |law: &BranchLaw, gain: &ClockGain, weight: f64| {
@@ -409,7 +403,7 @@ mod tests {
             let cuts = last.map(|stop| Stop { branch: Branch::At(0.5 * (stop.after + stop.time)), ..stop });
             for stop in stops().into_iter().chain(cuts) {
                 let bridge = bridge(&prior, &stop);
-                let law = BranchLaw::new(&stop, prior.fastest(stop.after)).unwrap();
+                let law = BranchLaw::new(&stop).unwrap();
                 let branch = BranchPrior { prior: &prior, stop: &stop, law: &law, scale: SCALE };
                 let expected = integrated(&bridge, &prior, &stop);
                 for detail in [Detail::Moments, Detail::Shape] {

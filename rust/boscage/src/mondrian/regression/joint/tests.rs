@@ -147,7 +147,7 @@ fn expected_span_is_an_integral() {
         .sum();
     let expected = integral + (-rate * (time - after)).exp() * span;
     let before = HYPER.clock(after);
-    let law = BranchLaw::new(&stop, HYPER.gamma2).unwrap();
+    let law = BranchLaw::new(&stop).unwrap();
     let exact = clock_gain(&law, &stop, &HYPER).mean;
     let found = branch_time::expected_span(law.probability, span, exact);
     assert!((found - expected).abs() < 1e-9, "{found} and {expected}");

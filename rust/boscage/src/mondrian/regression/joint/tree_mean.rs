@@ -3,7 +3,7 @@
 use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hierarchy::branch_clock::clock_gain;
+use crate::mondrian::regression::hierarchy::branch_clock::mean_clock_gain;
 use crate::mondrian::regression::hierarchy::branch_time;
 use crate::mondrian::regression::hierarchy::tree_predictive::StopsAndLaws;
 use crate::mondrian::tree::arena::NodeId;
@@ -64,7 +64,7 @@ pub(crate) fn mean(
             }
             continue;
         };
-        let gain = clock_gain(law, stop, hyper).mean;
+        let gain = mean_clock_gain(law, stop, hyper);
         let expected = together * branch_time::expected_span(law.probability, here.span, gain);
         spans.push(expected);
         mean += expected * sum(stop.node);

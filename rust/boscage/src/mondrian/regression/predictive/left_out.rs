@@ -87,7 +87,7 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
             self.posterior.components((tree_index, tree), stops, Detail::Shape, &mut paths, emit);
             return;
         }
-        paths.set_laws(stops, &self.posterior);
+        paths.set_laws(stops);
         // A row that left changed the messages on its own path, and no others.
         self.update(tree_index, tree, stops.iter().rev().map(|stop| stop.node), chunk);
         let LeftOutChunk { rows, messages, .. } = chunk;

@@ -58,11 +58,10 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    fn set_laws(&mut self, stops: &[Stop], posterior: &ForestPosterior<'_>) {
+    fn set_laws(&mut self, stops: &[Stop]) {
         self.n_inside = n_inside(stops);
         self.laws.clear();
-        let law = |stop: &Stop| BranchLaw::new(stop, posterior.fastest(stop.after));
-        self.laws.extend(stops[self.n_inside..].iter().map(law));
+        self.laws.extend(stops[self.n_inside..].iter().map(BranchLaw::new));
     }
 }
 
@@ -87,12 +86,6 @@ impl<'a> ForestPosterior<'a> {
         Ok(Some(limit_means(limit, &self.forest.domain, rows, run)?))
     }
 
-    /// The rate of the fastest of the clocks that means follow after a time.
-    fn fastest(&self, after: f64) -> f64 {
-        let joint = self.state.joint.as_ref().map_or(0.0, |joint| joint.together.model.hyper.gamma2);
-        self.prior.fastest(after).max(joint)
-    }
-
     /// Whether the mean is that of the joint model alone.
     fn is_joint_alone(&self) -> bool {
         self.state.joint.as_ref().is_some_and(|joint| joint.together.share == 1.0)
@@ -114,7 +107,7 @@ impl<'a> ForestPosterior<'a> {
             tree_predictive::predict_fast(tree, prior, hyper.noise_variance, stops, emit);
             return 0.0;
         }
-        paths.set_laws(stops, self);
+        paths.set_laws(stops);
         let path = StopsAndLaws { stops, n_inside: paths.n_inside, laws: &paths.laws };
         let scale = |node: NodeId| match &self.state.scales {
             Some(scales) => scales[number][node.index()],
