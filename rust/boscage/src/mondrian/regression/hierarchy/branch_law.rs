@@ -94,7 +94,7 @@ const fn inverse_factorials(first: usize) -> [f64; TERMS] {
     let (mut all, mut inverse, mut k) = ([0.0; TERMS], 1.0, 1);
     while k < first + 2 * TERMS - 1 {
         inverse /= k as f64;
-        if k >= first && (k - first) % 2 == 0 {
+        if k >= first && (k - first).is_multiple_of(2) {
             all[(k - first) / 2] = inverse;
         }
         k += 1;
@@ -168,9 +168,9 @@ impl ShortTime {
         for (mean, part) in means.iter_mut().zip(parts) {
             let gains = self.gains_of(part);
             *mean = self.mean(&gains);
-            for side in 0..2 {
+            for (gained, gains) in gained.iter_mut().zip(&gains) {
                 for k in 0..NODES {
-                    gained[side][k] += part.weight * gains[side][k];
+                    gained[k] += part.weight * gains[k];
                 }
             }
         }
@@ -190,9 +190,9 @@ impl ShortTime {
 
     fn mean(&self, at_nodes: &AtNodes) -> f64 {
         let mut sums = [0.0; NODES];
-        for side in 0..2 {
+        for (weights, values) in self.weights.iter().zip(at_nodes) {
             for k in 0..NODES {
-                sums[k] += self.weights[side][k] * at_nodes[side][k];
+                sums[k] += weights[k] * values[k];
             }
         }
         (sums[0] + sums[2]) + (sums[1] + sums[3])
