@@ -56,25 +56,6 @@ def test_the_ways_to_predict_agree(predictive: Any, posterior: Any, noise: Any) 
     np.testing.assert_allclose(dist.cdf(upper) - dist.cdf(lower), 0.9, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"lifetime": 3.0},
-        {"prior_scale": None, "hyperparameters": "ml"},
-        {"trend": "linear"},
-        {"posterior": "exact"},
-        {"posterior": "exact", "prior_scale": 3.0},
-    ],
-)
-def test_means_of_trees_have_the_same_bits_with_and_without_deviations(
-    settings: dict[str, Any],
-) -> None:
-    model = make(joint_kernel="trees", **settings).fit(X[:60], Y[:60])
-    rows = np.vstack((X, X[:20] + 3.0, [[1e4, -1e6]]))
-    np.testing.assert_array_equal(model.predict(rows), model.predict(rows, return_std=True)[0])
-
-
 def test_uncertainty_is_of_the_right_size() -> None:
     rng = np.random.default_rng(1)
     model = make(n_estimators=30).fit(X, Y)

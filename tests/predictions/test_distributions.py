@@ -392,3 +392,25 @@ def test_bad_parameters_of_student_mixtures_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match="must"):
         StudentMixture(weights, [[3.0, 3.0]], [[location, 0.0]], [[scale, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"lifetime": 3.0},
+        {"prior_scale": None, "hyperparameters": "ml"},
+        {"trend": "linear"},
+        {"posterior": "exact"},
+        {"posterior": "exact", "prior_scale": 3.0},
+    ],
+)
+def test_means_have_the_same_bits_with_and_without_deviations(settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2))
+    y = np.sin(6.0 * x[:60, 0]) + 0.2 * rng.normal(size=60)
+    model = MondrianForestRegressor(
+        8, joint_kernel="trees", feature_weights=None, random_state=1, **settings
+    ).fit(x[:60], y)
+    rows = np.vstack((x, x[:20] + 3.0, [[1e4, -1e6]]))
+    np.testing.assert_array_equal(model.predict(rows), model.predict(rows, return_std=True)[0])
