@@ -205,31 +205,49 @@ mod tests {
     use crate::mondrian::regression::hierarchy::branch_time::UnitClock;
 
     /// The short rules give what the integrals by parts give, up to where they are used, for one clock and for two. (The
-    /// integrals lose digits where nearly nothing is gained.)
+    /// integrals are differences that are divided by the branch's probability, and lose digits where it is small.)
     #[test]
     fn short_rules_are_the_integrals() {
-        for longest in [1e-9, 1e-3, 0.1, 0.7, LONGEST] {
+        for longest in [1e-3, 0.1, 0.7, LONGEST] {
             for (rate, rates) in [(1.0, [1.0, 0.3]), (0.2, [1.0, 1.0]), (1.0, [1e-6, 0.9])] {
                 for after in [0.0, 0.4, 3.0] {
                     let time = TruncatedExponential::new(rate, after, longest);
                     let short = ShortTime::new(&time).expect("it is short");
-                    let part = |rate, weight| ClockPart::new(UnitClock { rate, delay: 0.2 }, weight, after);
-                    let [one, other] = [part(rates[0], 1.0), part(rates[1], 0.6)];
+                    let [one, other] = [part(rates[0], 1.0, after), part(rates[1], 0.6, after)];
+                    let lost = 1e-15 / time.probability;
                     let (found, expected) = (short.gains(&[one]), Gains::until(&time, [one]));
                     let most = expected.means[0];
-                    let share = 3e-10 + 1e-15 / longest;
-                    let bound = (share * most).min(1e-11);
+                    let bound = (3e-10 * most).min(1e-11) + lost;
                     assert!((found.means[0] - most).abs() < bound, "{found:?} {expected:?}");
                     assert!((found.spread - expected.spread).abs() < bound, "{found:?} {expected:?}");
                     let (found, expected) = (short.gains(&[one, other]), Gains::until(&time, [one, other]));
                     for (found, expected) in found.means.into_iter().zip(expected.means) {
-                        assert!((found - expected).abs() < share * expected, "{found} {expected}");
+                        assert!((found - expected).abs() < 3e-10 * expected + lost, "{found} {expected}");
                     }
                     let apart = (found.spread - expected.spread).abs();
-                    assert!(apart < share * expected.means.iter().sum::<f64>(), "{found:?} {expected:?}");
+                    let bound = 3e-10 * expected.means.iter().sum::<f64>() + lost;
+                    assert!(apart < bound, "{found:?} {expected:?}");
                 }
             }
         }
+    }
+
+    /// Within a moment, a clock gains its slope times a time that is uniform.
+    #[test]
+    fn a_moment_is_uniform() {
+        let span = 1e-9;
+        for after in [0.0, 0.4, 3.0] {
+            let short = ShortTime::new(&TruncatedExponential::new(1.0, after, span)).expect("it is short");
+            let part = part(0.7, 1.0, after);
+            let most = part.gain(1.0).1 * span;
+            let gains = short.gains(&[part]);
+            assert!((gains.means[0] / (0.5 * most) - 1.0).abs() < 1e-8, "{gains:?}");
+            assert!((gains.spread / (most * most / 12.0) - 1.0).abs() < 1e-8, "{gains:?}");
+        }
+    }
+
+    fn part(rate: f64, weight: f64, after: f64) -> ClockPart {
+        ClockPart::new(UnitClock { rate, delay: 0.2 }, weight, after)
     }
 
     #[test]
@@ -237,7 +255,6 @@ mod tests {
         let time = TruncatedExponential::new(1e-3, 0.0, f64::INFINITY);
         assert!(ShortTime::new(&time).is_none());
         let short = ShortTime::new(&TruncatedExponential::new(1e-3, 0.0, 1.0)).expect("it has an end");
-        let part = |rate| ClockPart::new(UnitClock { rate, delay: 0.0 }, 1.0, 0.0);
-        assert!(short.holds(&part(1.9)) && !short.holds(&part(2.1)));
+        assert!(short.holds(&part(1.9, 1.0, 0.0)) && !short.holds(&part(2.1, 1.0, 0.0)));
     }
 }
