@@ -23,6 +23,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "calibrated": {},
     "joint": {"posterior": "joint"},
     "single leaves": {"lifetime": 0.3},
+    "class weights": {"class_weight": {0: 3.0, 2: 0.2}},
+    "a class of weight zero": {"posterior": "joint", "class_weight": {1: 0.0}},
 }
 
 
@@ -87,7 +89,9 @@ def test_the_epistemic_part_is_a_mutual_information(name: str) -> None:
     model = make(MondrianForestClassifier, n_estimators=6, **SETTINGS[name]).fit(x, y)
     at = queries(x)
     whole, own = by_tree(model, x, y, at)
-    proba, noise = model.predict_proba(at), model.calibration_noise_
+    found, predicted = model.predict_uncertainty(at), model.predict_proba(at)
+    weights = np.array([(model.class_weight or {}).get(k, 1.0) for k in range(N_CLASSES)])
+    proba, noise = model.set_params(class_weight=None).predict_proba(at), model.calibration_noise_
     average = whole.mean(axis=0)
     without_noise = np.maximum((proba - noise / N_CLASSES) / (1.0 - noise), 0.0)
     ratio = without_noise / np.where(average > 0.0, average, inf)
@@ -95,15 +99,17 @@ def test_the_epistemic_part_is_a_mutual_information(name: str) -> None:
     drawn = (whole - own)[..., None] * np.eye(N_CLASSES)
     joint = np.concatenate([own[:, :, None, :], drawn], axis=2) * ratio[:, None, :]
     assert joint.min() > -1e-9
-    states = joint.sum(axis=-1) / model.n_estimators
     # A power below one enlarges the rounding of probabilities that are next to nothing.
-    np.testing.assert_allclose(states.sum(axis=(0, 2)), 1.0, rtol=1e-6)
-    given = joint / np.maximum(joint.sum(axis=-1, keepdims=True), 1e-300)
-    remains = (states * entropy((1.0 - noise) * given + noise / N_CLASSES)).sum(axis=(0, 2))
-    found = model.predict_uncertainty(at)
-    np.testing.assert_allclose(found.total, entropy(proba), atol=1e-12)
+    np.testing.assert_allclose(joint.sum(axis=(0, 2, 3)), model.n_estimators, rtol=1e-6)
+    joint = (1.0 - noise) * joint + noise / N_CLASSES * joint.sum(axis=-1, keepdims=True)
+    joint *= weights
+    joint /= joint.sum(axis=(0, 2, 3))[:, None, None]
+    states = joint.sum(axis=-1)
+    given = joint / np.maximum(states, 1e-300)[..., None]
+    remains = (states * entropy(given)).sum(axis=(0, 2))
+    np.testing.assert_allclose(found.total, entropy(predicted), atol=1e-12)
     np.testing.assert_allclose(found.aleatoric, remains, atol=1e-6)
-    np.testing.assert_allclose(found.epistemic, entropy(proba) - remains, atol=1e-6)
+    np.testing.assert_allclose(found.epistemic, entropy(predicted) - remains, atol=1e-6)
 
 
 @pytest.mark.parametrize("lifetime", [inf, 3.0])
@@ -167,10 +173,13 @@ def test_far_away_all_uncertainty_about_classes_is_epistemic(name: str) -> None:
     model = make(MondrianForestClassifier, n_estimators=20, **SETTINGS[name]).fit(x, y)
     far = x[:10] + 1e7
     found = model.predict_uncertainty(far)
-    noise = model.calibration_noise_
-    own = 1.0 - noise + noise / N_CLASSES
-    of_noise = entropy(np.array([own, *[noise / N_CLASSES] * (N_CLASSES - 1)]))
-    np.testing.assert_allclose(found.total, np.log(N_CLASSES), atol=1e-4)
+    noise = model.calibration_noise_ / N_CLASSES
+    weights = np.array([(model.class_weight or {}).get(k, 1.0) for k in range(N_CLASSES)])
+    # A label that is known, but for noise, and the share of it.
+    known = ((1.0 - model.calibration_noise_) * np.eye(N_CLASSES) + noise) * weights
+    share = known.sum(axis=1)
+    of_noise = share @ entropy(known / share[:, None]) / share.sum()
+    np.testing.assert_allclose(found.total, entropy(weights / weights.sum()), atol=1e-4)
     np.testing.assert_allclose(found.aleatoric, of_noise, atol=1e-4)
     # Among the rows, classes overlap.
     near = model.predict_uncertainty(x)

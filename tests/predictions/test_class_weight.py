@@ -194,14 +194,32 @@ def test_small_contributions_change_as_the_weighted_probabilities_do():
     np.testing.assert_allclose(found, slopes / total, atol=1e-5 * np.abs(found).max())
 
 
-def test_parts_of_the_uncertainty_are_of_rows_like_the_training_rows():
+def test_parts_of_the_uncertainty_are_of_the_weighted_probabilities():
     X, y = three_classes()
     forest = MondrianForestClassifier(10, feature_weights=None, random_state=0).fit(X, y)
-    proba, plain = forest.predict_proba(X), forest.predict_uncertainty(X)
-    np.testing.assert_allclose(plain.total, -(proba * np.log(proba)).sum(axis=1), atol=1e-12)
-    weighted = forest.set_params(class_weight="balanced").predict_uncertainty(X)
-    for parts in zip(plain, weighted, strict=True):
-        np.testing.assert_array_equal(*parts)
+    plain = forest.predict_uncertainty(X)
+    for weight in ("balanced", {"c": 50.0}, {"a": 0.0, "b": 0.0}):
+        proba = forest.set_params(class_weight=weight).predict_proba(X)
+        found = forest.predict_uncertainty(X)
+        expected = -(proba * np.log(np.where(proba > 0.0, proba, 1.0))).sum(axis=1)
+        np.testing.assert_allclose(found.total, expected, atol=1e-12)
+        assert min(found.aleatoric.min(), found.epistemic.min()) >= 0.0
+        assert not np.allclose(found.aleatoric, plain.aleatoric)
+    equal = forest.set_params(class_weight={"a": 7.0, "b": 7.0, "c": 7.0})
+    for parts in zip(plain, equal.predict_uncertainty(X), strict=True):
+        np.testing.assert_allclose(*parts, atol=1e-12)
+
+
+def test_nothing_is_known_of_a_row_of_impossible_classes():
+    X = np.array([[0.0], [1.0], [10.0], [11.0]] * 5)
+    y = np.array([0, 0, 1, 2] * 5)
+    settings = {"calibration": None, "feature_weights": None, "random_state": 0}
+    model = MondrianForestClassifier(1, class_weight={0: 0.0}, **settings).fit(X, y)
+    found = model.predict_uncertainty(X)
+    possible = model.set_params(class_weight=None).predict_proba(X)[:, 1:].any(axis=1)
+    assert not possible.all()
+    np.testing.assert_allclose(found.total[~possible], np.log(2.0))
+    np.testing.assert_array_equal(found.aleatoric[~possible], 0.0)
 
 
 def test_where_only_classes_of_weight_zero_are_possible_the_others_share():

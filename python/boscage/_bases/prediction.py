@@ -67,9 +67,12 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
     def _weighted(self, proba: FloatArray) -> FloatArray:
         """Probabilities as `class_weight` changes them."""
-        own = (self.class_weight, self.classes_, self._class_counts)
-        weights = class_weights.weights_of(*own)
+        weights = self._class_weights()
         return proba if weights is None else class_weights.reweighted(proba, weights)
+
+    def _class_weights(self) -> FloatArray | None:
+        """The weight of each class, if there are any."""
+        return class_weights.weights_of(self.class_weight, self.classes_, self._class_counts)
 
     def _weighted_contributions(self, found: Contributions, proba: FloatArray) -> Contributions:
         """Contributions as `class_weight` changes them, given those that add up to `proba`."""

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
 from boscage._bases.prediction import ProbabilisticClassifier
-from boscage._types import AnyArray, FloatArray, Maps
+from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.explain._link import Link
 from boscage.explain._through_link import close_gap, through_link
 from boscage.explain.contributions import Contributions
 from boscage.mondrian._classification import DEFAULT_DISCOUNT, ClassificationForest
 from boscage.mondrian._forest.base import Given
+from boscage.mondrian._forest.uncertainty import Uncertainty
 from boscage.mondrian._missing import fill
 
 
@@ -338,6 +339,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         model, rows, n_threads = self._query(X)
         proba: FloatArray = model.predict_proba(rows, n_threads=n_threads)
         return proba
+
+    def _uncertainty(self, model: Any, rows: Rows, n_threads: int) -> Uncertainty:
+        weights = self._class_weights()
+        return Uncertainty.of(*model.predict_uncertainty(rows, weights, n_threads=n_threads))
 
     def _class_counts(self) -> AnyArray:
         codes: AnyArray = self._model.targets()

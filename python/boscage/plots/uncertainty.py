@@ -84,10 +84,10 @@ def plot_uncertainty(
     rows[:, feature] = values
     # The forest's own methods would warn that the rows have no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
-    total, aleatoric = model.predict_uncertainty(rows, n_threads=n_threads)
+    found = forest._uncertainty(model, rows, n_threads)
 
     ax = new_axes(ax)
-    parts = {"aleatoric": aleatoric, "epistemic": total - aleatoric}
+    parts = {"aleatoric": found.aleatoric, "epistemic": found.epistemic}
     if table is None:
         across, marks = values, "-"
         ax.stackplot(across, *parts.values(), labels=list(parts), colors=_COLOURS, alpha=0.7)

@@ -434,7 +434,8 @@ proptest! {
             forest.trees().unwrap().into_iter().map(|tree| tree.values).collect()
         };
         prop_assert_eq!(values(&once), values(&often));
-        prop_assert_eq!(once.predict_uncertainty(probes, &one), often.predict_uncertainty(probes, &one));
+        let uncertainty = |forest: &MondrianClassifier| forest.predict_uncertainty(probes, None, &one);
+        prop_assert_eq!(uncertainty(&once), uncertainty(&often));
         prop_assert_eq!(once.split_gains(&one), often.split_gains(&one));
     }
 

@@ -15,8 +15,8 @@ class Uncertainty(NamedTuple):
     Attributes
     ----------
     total : ndarray of shape (n_samples,)
-        The whole: for classes the entropy of the predicted probabilities in nats, before
-        ``class_weight`` changes them; for numbers the variance of the predictive distribution.
+        The whole: for classes the entropy of the predicted probabilities in nats, for numbers the
+        variance of the predictive distribution.
     aleatoric : ndarray of shape (n_samples,)
         What more training rows would not lessen: classes that overlap, noise.
     epistemic : ndarray of shape (n_samples,)
@@ -26,6 +26,11 @@ class Uncertainty(NamedTuple):
     total: FloatArray
     aleatoric: FloatArray
     epistemic: FloatArray
+
+    @classmethod
+    def of(cls, total: FloatArray, aleatoric: FloatArray) -> Uncertainty:
+        """The parts, given the whole and one of them."""
+        return cls(total, aleatoric, total - aleatoric)
 
 
 class ScoringForest:
@@ -118,15 +123,13 @@ class ScoringForest:
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Divide the uncertainty of predictions by its source.
 
-        For classes the total is the entropy of the probabilities that `predict_proba` has with
-        ``class_weight=None``: all parts are of rows like the training rows, also where predictions
-        are for a population with other shares of classes. Its epistemic part is the mutual
+        For classes the total is the entropy of `predict_proba`. Its epistemic part is the mutual
         information between the label and the tree, together with the label that would be drawn
         where a tree falls back to what it says of all its rows, or to the prior; so the farther a
         row is from all others, the more of the uncertainty is epistemic, although all trees agree
-        there. The aleatoric part is the entropy that remains. Calibration
-        and ``posterior="joint"`` change the probabilities of the labels, but not what a label says
-        of the trees (Jeffrey's rule), and ``calibration_noise_`` is aleatoric.
+        there. The aleatoric part is the entropy that remains. Calibration, ``posterior="joint"``
+        and ``class_weight`` change the probabilities of the labels, but not what a label says of
+        the trees (Jeffrey's rule), and ``calibration_noise_`` is aleatoric.
 
         For numbers the total is the variance of `predict_dist`. Its aleatoric part is the variance
         of the noise, its mean over the places where the row may branch off the trees if noise is
@@ -153,5 +156,8 @@ class ScoringForest:
             If interrupted. The model does not change.
         """
         model, rows, n_threads = self._query(X)
-        total, aleatoric = model.predict_uncertainty(rows, n_threads=n_threads)
-        return Uncertainty(total, aleatoric, total - aleatoric)
+        return self._uncertainty(model, rows, n_threads)
+
+    def _uncertainty(self, model: Any, rows: Rows, n_threads: int) -> Uncertainty:
+        """The uncertainty of checked rows."""
+        return Uncertainty.of(*model.predict_uncertainty(rows, n_threads=n_threads))

@@ -229,7 +229,7 @@ macro_rules! forest_methods {
     };
 }
 
-/// What a posterior says of its predictions: contributions of features, and parts of the uncertainty.
+/// What a posterior says of its predictions: contributions of features.
 macro_rules! explanation_methods {
     ($class:ident) => {
         #[pymethods]
@@ -287,23 +287,6 @@ macro_rules! explanation_methods {
                 let model = self.model()?;
                 let work = |run: &boscage::Run<'_>| model.split_gains(run);
                 Ok(crate::arrays::vector(py, crate::gate::run(py, n_threads, None, work)?))
-            }
-
-            /// The uncertainty of predictions, and its aleatoric part.
-            #[pyo3(signature = (X, *, n_threads=1))]
-            #[allow(non_snake_case)]
-            fn predict_uncertainty<'py>(
-                &self,
-                py: Python<'py>,
-                X: crate::arrays::Matrix<'py>,
-                n_threads: usize,
-            ) -> PyResult<[Bound<'py, numpy::PyArray1<f64>>; 2]> {
-                let rows = X.rows_with_missing()?;
-                let model = self.model()?;
-                let work = |run: &boscage::Run<'_>| model.predict_uncertainty(rows, run);
-                let size = Self::size(model, rows.n_rows());
-                let (total, aleatoric) = crate::gate::run_sized(py, size, n_threads, None, work)?;
-                Ok([total, aleatoric].map(|part| crate::arrays::vector(py, part)))
             }
         }
     };

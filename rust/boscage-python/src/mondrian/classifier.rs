@@ -191,6 +191,22 @@ impl MondrianClassifier {
         matrix(py, proba, rows.n_rows(), model.classes().len())
     }
 
+    /// The uncertainty of predictions, and its aleatoric part.
+    #[pyo3(signature = (X, class_weights=None, *, n_threads=1))]
+    fn predict_uncertainty<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        class_weights: Option<PyReadonlyArray1<'py, f64>>,
+        n_threads: usize,
+    ) -> PyResult<[Bound<'py, PyArray1<f64>>; 2]> {
+        let (rows, model) = (X.rows_with_missing()?, self.model()?);
+        let weights = optional("class_weights", class_weights.as_ref())?;
+        let work = |run: &Run<'_>| model.predict_uncertainty(rows, weights, run);
+        let parts = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;
+        Ok(<[_; 2]>::from(parts).map(|part| vector(py, part)))
+    }
+
     #[pyo3(signature = (ids=None, discounts=None, *, calibration=None, n_threads=1, progress=None))]
     fn loo_proba<'py>(
         &self,

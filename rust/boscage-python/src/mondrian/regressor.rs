@@ -263,6 +263,20 @@ impl MondrianRegressor {
         Ok(mixture(py, gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?))
     }
 
+    /// The variance of predictions, and its aleatoric part.
+    #[pyo3(signature = (X, *, n_threads=1))]
+    fn predict_uncertainty<'py>(
+        &self,
+        py: Python<'py>,
+        X: Matrix<'py>,
+        n_threads: usize,
+    ) -> PyResult<[Vector<'py, f64>; 2]> {
+        let (rows, model) = (X.rows_with_missing()?, self.model()?);
+        let work = |run: &Run<'_>| model.predict_uncertainty(rows, run);
+        let parts = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;
+        Ok(<[_; 2]>::from(parts).map(|part| vector(py, part)))
+    }
+
     #[pyo3(signature = (ids=None, *, n_threads=1, progress=None))]
     fn loo_dist<'py>(
         &self,

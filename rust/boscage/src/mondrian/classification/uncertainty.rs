@@ -13,16 +13,19 @@
 //!   same (Jeffrey's rule): tree and label have the probability `p_mk s_k / (M p_k)`, whatever power, joint function and trend lead
 //!   to `s`. The share `e` of labels that are drawn at random is noise: it is there under every `z`, and aleatoric.
 //!
-//! With `u_mk = D_mk s_k / p_k`, `U_m = sum_k u_mk`, `V_m = sum_k R_mk s_k / p_k`, `1` the unit vector of any class and `E(v)` the
-//! entropy of `(1 - e) v + e / K`, the aleatoric part is
+//! - In a population in which class `k` is `w_k` times as frequent, state and label have `w_k` times their probability, before
+//!   all are divided by `W = sum_k w_k q_k`.
 //!
-//! `1/M sum_m (U_m E(u_m / U_m) + V_m E(1))`.
+//! With `u_mk = D_mk s_k / p_k`, `V_k = sum_m R_mk s_k / p_k`, `1_k` the unit vector of a class and `E(v)` the sum of
+//! `a_j = w_j ((1 - e) v_j + e / K sum_k v_k)` times the entropy of `a_j / sum_k a_k`, the aleatoric part is
 //!
-//! The mixture of all these distributions is `q`, so that the epistemic part is not negative (entropy is concave).
+//! `1 / (M W) (sum_m E(u_m) + sum_k E(V_k 1_k))`.
+//!
+//! The mixture of all these distributions is what is predicted, so that the epistemic part is not negative (entropy is concave).
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor};
@@ -36,18 +39,25 @@ const HELD: usize = 1 << 22;
 
 impl MondrianClassifier {
     /// The entropy of the predicted class probabilities of every row, and its aleatoric part, in nats; the difference is the
-    /// epistemic part.
+    /// epistemic part. `class_weights` says how many times as frequent each class is among these rows as among the training
+    /// rows, in the order of the probabilities; `None`: as frequent. (Where only classes of weight 0 are possible nothing is
+    /// known of the row, and the others have probabilities in proportion to their weights.)
     ///
     /// # Errors
-    /// A number of features other than in `fit`; an interrupt.
-    pub fn predict_uncertainty(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let noise = self.calibration_link(run)?.noise;
+    /// A number of features other than in `fit`; weights of another number of classes, below 0, not finite or all 0; an interrupt.
+    pub fn predict_uncertainty(
+        &self,
+        rows: Rows<'_>,
+        class_weights: Option<&[f64]>,
+        run: &Run<'_>,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let live = self.posterior.classes.live();
+        let link = WithNoise::new(self.calibration_link(run)?.noise, live.len(), class_weights)?;
         let visitor = ByTree {
             n_trees: self.settings().n_estimators,
             n_codes: self.posterior.classes.labels.len(),
             gamma: self.discount() * self.domain().total_weight(),
         };
-        let live = self.posterior.classes.live();
         let (mut total, mut aleatoric) = (Vec::new(), Vec::new());
         let at_once = (HELD / visitor.width()).max(1);
         for first in (0..rows.n_rows()).step_by(at_once) {
@@ -56,14 +66,77 @@ impl MondrianClassifier {
             let chunks = walk::predict(&self.forest, some, run, &visitor)?;
             let by_tree = chunks.iter().flat_map(|chunk| chunk.predictions.chunks_exact(visitor.width()));
             for (q, by_tree) in proba.chunks_exact(live.len()).zip(by_tree) {
-                let whole = entropy(q.iter().copied());
                 let trees = Trees { predictions: by_tree, n_codes: visitor.n_codes, live: &live };
-                total.push(whole);
+                let (whole, share) = link.entropy(q);
                 // Rounded as the whole is.
-                aleatoric.push(trees.aleatoric(q, noise).min(whole));
+                let remains = if share > 0.0 { trees.aleatoric(q, &link) / share } else { 0.0 };
+                total.push(whole);
+                aleatoric.push(remains.min(whole));
             }
         }
         Ok((total, aleatoric))
+    }
+}
+
+/// The last steps of the link: a share of noise, and weights of the classes.
+struct WithNoise {
+    noise: f64,
+    /// By class; the largest is 1.
+    weights: Vec<f64>,
+    /// `e / K`.
+    each: f64,
+    /// The weights of noise alone, and the sum of `a ln a` over them.
+    of_noise: f64,
+    logs_of_noise: f64,
+}
+
+impl WithNoise {
+    fn new(noise: f64, n_classes: usize, weights: Option<&[f64]>) -> Result<Self> {
+        let mut weights = weights.map_or_else(|| vec![1.0; n_classes], <[f64]>::to_vec);
+        let (what, found, expected) = ("class_weights", weights.len(), n_classes);
+        if found != expected {
+            return Err(Error::Length { what, found, expected, why: "one weight a class" });
+        }
+        let largest = weights.iter().copied().fold(0.0, f64::max);
+        if largest == 0.0 || !weights.iter().all(|w| (0.0..f64::INFINITY).contains(w)) {
+            let expected = "finite and not negative, and above 0 for one class at least";
+            return Err(Error::InvalidSetting { name: what, expected, found: format!("{weights:?}") });
+        }
+        for weight in &mut weights {
+            *weight /= largest;
+        }
+        let each = noise / n_classes as f64;
+        let of_noise = weights.iter().map(|w| each * w).sum();
+        let logs_of_noise = weights.iter().map(|w| times_log(each * w)).sum();
+        Ok(Self { noise, weights, each, of_noise, logs_of_noise })
+    }
+
+    /// The entropy of predicted probabilities in which there is noise, and what the weights leave of their sum.
+    fn entropy(&self, q: &[f64]) -> (f64, f64) {
+        let a = || q.iter().zip(&self.weights).map(|(q, w)| q * w);
+        let share: f64 = a().sum();
+        if share > 0.0 {
+            return (entropy(a().map(|a| a / share)), share);
+        }
+        let all: f64 = self.weights.iter().sum();
+        (entropy(self.weights.iter().map(|w| w / all)), 0.0)
+    }
+
+    /// `E(v)`.
+    fn remains(&self, v: &[f64]) -> f64 {
+        let all: f64 = v.iter().sum();
+        let a = || v.iter().zip(&self.weights).map(|(v, w)| w * ((1.0 - self.noise) * v + self.each * all));
+        let share: f64 = a().sum();
+        if share > 0.0 { share * entropy(a().map(|a| a / share)) } else { 0.0 }
+    }
+
+    /// `E(1_k)`.
+    fn remains_of(&self, class: usize) -> f64 {
+        let weight = self.weights[class];
+        let (lost, found) = (weight * self.each, weight * (1.0 - self.noise + self.each));
+        let share = self.of_noise - lost + found;
+        let logs = self.logs_of_noise - times_log(lost) + times_log(found);
+        (times_log(share) - logs).max(0.0)
     }
 }
 
@@ -133,38 +206,37 @@ impl Trees<'_> {
         (whole, tree[self.n_codes + 1 + class as usize].clamp(0.0, whole))
     }
 
-    /// The aleatoric part of the entropy of `q`, in which a share of noise is.
-    fn aleatoric(&self, q: &[f64], noise: f64) -> f64 {
+    /// The aleatoric part of the entropy of `q`, times the sum of the weighted probabilities.
+    fn aleatoric(&self, q: &[f64], link: &WithNoise) -> f64 {
         let n_trees = self.iter().len() as f64;
-        let each = noise / q.len() as f64;
-        let with_noise = |share: f64| (1.0 - noise) * share + each;
         let ratio = |(&class, &q): (&Class, &f64)| {
             let sum: f64 = self.iter().map(|tree| self.of_class(tree, class).0).sum();
-            let without_noise = ((q - each) / (1.0 - noise)).max(0.0);
+            let without_noise = ((q - link.each) / (1.0 - link.noise)).max(0.0);
             if sum > 0.0 { without_noise * n_trees / sum } else { 0.0 }
         };
         let ratios: Vec<f64> = self.live.iter().zip(q).map(ratio).collect();
-        let (mut sum, mut drawn) = (0.0, 0.0);
-        let mut own = vec![0.0; q.len()];
+        let mut sum = 0.0;
+        let (mut own, mut drawn) = (vec![0.0; q.len()], vec![0.0; q.len()]);
         for tree in self.iter() {
-            for ((own, &class), ratio) in own.iter_mut().zip(self.live).zip(&ratios) {
+            for (k, &class) in self.live.iter().enumerate() {
                 let (whole, about_row) = self.of_class(tree, class);
-                *own = about_row * ratio;
-                drawn += (whole - about_row) * ratio;
+                own[k] = about_row * ratios[k];
+                drawn[k] += (whole - about_row) * ratios[k];
             }
-            let weight: f64 = own.iter().sum();
-            if weight > 0.0 {
-                sum += weight * entropy(own.iter().map(|own| with_noise(own / weight)));
-            }
+            sum += link.remains(&own);
         }
-        let certain = (0..q.len()).map(|k| with_noise(f64::from(u8::from(k == 0))));
-        (sum + drawn * entropy(certain)) / n_trees
+        let drawn: f64 = drawn.iter().enumerate().map(|(k, drawn)| drawn * link.remains_of(k)).sum();
+        (sum + drawn) / n_trees
     }
 }
 
 /// The entropy in nats.
 fn entropy(proba: impl Iterator<Item = f64>) -> f64 {
-    proba.filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum::<f64>().max(0.0)
+    (-proba.map(times_log).sum::<f64>()).max(0.0)
+}
+
+fn times_log(a: f64) -> f64 {
+    if a > 0.0 { a * a.ln() } else { 0.0 }
 }
 
 #[cfg(test)]
