@@ -7,9 +7,9 @@ import math
 import re
 import sys
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
+from boscage import _validation
 from boscage.mondrian.feature_rates import kernel_rates
 from boscage.mondrian.feature_rates._shared import LEARNING_ROWS, MOST_FEATURES
 
@@ -19,6 +19,9 @@ _UNITS = {"": 1, "b": 1} | {
     for ending, base in (("b", 1000), ("", 1000), ("ib", 1024))
 }
 _LEAST = 32 << 20
+_TRIM_THRESHOLD = -1
+"""The option's number in glibc's malloc.h."""
+_KEPT = 1 << 20
 
 
 def check_limit(value: Any) -> int:
@@ -29,7 +32,7 @@ def check_limit(value: Any) -> int:
         if found is None or found[2] not in _UNITS:
             raise ValueError(f"{expected}; found {value!r}")
         value = int(float(found[1]) * _UNITS[found[2]])
-    elif isinstance(value, bool) or not isinstance(value, Integral):
+    elif not _validation.is_integer(value):
         raise TypeError(f"{expected}; found {value!r}")
     if value < _LEAST:
         raise ValueError(f"memory_limit must be at least {in_words(_LEAST)}, found {value} bytes")
@@ -37,9 +40,13 @@ def check_limit(value: Any) -> int:
 
 
 def give_back() -> None:
-    """Give freed memory back to the system; glibc keeps it, and more for each thread that was."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
+    """Give freed memory back to the system, and let threads do so from now on; glibc keeps it."""
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    trim, set_option = (getattr(libc, name, None) for name in ("malloc_trim", "mallopt"))
+    if trim is not None and set_option is not None:
+        # What lies last in a thread's memory is given back only by the thread itself, beyond a
+        # threshold which else grows with what is freed.
+        set_option(_TRIM_THRESHOLD, _KEPT)
         trim(0)
 
 
