@@ -18,12 +18,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._input.columns import (
-    as_table,
-    checked_text,
-    column_name,
-    column_names,
-)
+from boscage._input.columns import as_table, checked_text, column_name, column_names, is_missing
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
@@ -83,8 +78,7 @@ def check_sparse_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     if not all(part.flags.c_contiguous and part.flags.aligned for part in parts):
         rows = rows.copy()
     require_finite(rows, "X", missing=True)
-    checked: Rows = rows
-    return checked
+    return rows  # type: ignore[no-any-return]
 
 
 def stored_values(X: Any) -> AnyArray:
@@ -242,7 +236,7 @@ def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
         )
     if column.dtype.kind == "O":
         for row, value in enumerate(column):
-            if value is None or type(value).__name__ == "NAType" or value != value:
+            if is_missing(value):
                 raise ValueError(f"Input y contains NaN in row {row} ({value!r})")
     return column
 
@@ -320,11 +314,26 @@ def _listed(values: Collection[Label]) -> str:
 # -- parameters -----------------------------------------------------------------------------------
 
 
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer; booleans are none."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is a real number, infinite and NaN too; booleans are none."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def check_integer(name: str, value: Any) -> int:
+    """An integer."""
+    if not is_integer(value):
+        raise TypeError(f"{name} must be an integer, found {value!r}")
+    return operator.index(value)
+
+
 def check_count(name: str, value: Any, minimum: int) -> int:
     """An integer of at least `minimum`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer, found {value!r}")
-    count = operator.index(value)
+    count = check_integer(name, value)
     if count < minimum:
         raise ValueError(f"{name} must be >= {minimum}, found {count}")
     if count > _MAX_U64:
@@ -334,9 +343,7 @@ def check_count(name: str, value: Any, minimum: int) -> int:
 
 def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = False) -> float:
     """A positive real number; optionally zero or infinity."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, found {value!r}")
-    number = float(value)
+    number = _real(name, value)
     if not (number >= 0.0 if zero else number > 0.0) or (finite and math.isinf(number)):
         bound = ">= 0" if zero else "> 0"
         raise ValueError(f"{name} must be {'finite and ' * finite}{bound}, found {value!r}")
@@ -345,12 +352,16 @@ def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = F
 
 def check_real(name: str, value: Any) -> float:
     """A finite number."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, found {value!r}")
-    number = float(value)
+    number = _real(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, found {value!r}")
     return number
+
+
+def _real(name: str, value: Any) -> float:
+    if not is_real(value):
+        raise TypeError(f"{name} must be a number, found {value!r}")
+    return float(value)
 
 
 def check_probabilities(name: str, value: Any) -> FloatArray:
@@ -366,7 +377,7 @@ def check_probabilities(name: str, value: Any) -> FloatArray:
 
 def check_draws(n: Any) -> int:
     """A number of draws, which may be zero."""
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, Integral) or n < 0:
+    if not is_integer(n) or n < 0:
         raise ValueError(f"n must be an integer >= 0, found {n!r}")
     return int(n)
 
@@ -401,18 +412,15 @@ def check_range(value: Any, n_features: int) -> tuple[FloatArray | None, FloatAr
         low, high = value
     except (TypeError, ValueError) as error:
         raise ValueError(f"feature_range must be a pair (low, high), found {value!r}") from error
-    ends = [
-        _per_feature(f"feature_range's {name}", end, n_features)
-        for name, end in (("low", low), ("high", high))
-    ]
-    crossed = np.flatnonzero(ends[0] > ends[1])
+    low = _per_feature("feature_range's low", low, n_features)
+    high = _per_feature("feature_range's high", high, n_features)
+    crossed = np.flatnonzero(low > high)
     if crossed.size:
         d = crossed[0]
         raise ValueError(
-            f"feature_range must have low <= high, found {ends[0][d]} and {ends[1][d]} "
-            f"for feature {d}"
+            f"feature_range must have low <= high, found {low[d]} and {high[d]} for feature {d}"
         )
-    return ends[0], ends[1]
+    return low, high
 
 
 def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
@@ -468,9 +476,7 @@ def _per_feature(name: str, value: Any, n_features: int) -> FloatArray:
 
 def n_threads(n_jobs: int | None) -> int:
     """The number of threads that ``n_jobs`` means in scikit-learn."""
-    if n_jobs is not None and (
-        isinstance(n_jobs, (bool, np.bool_)) or not isinstance(n_jobs, Integral)
-    ):
+    if n_jobs is not None and not is_integer(n_jobs):
         raise TypeError(f"n_jobs must be None or an integer, found {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0; expected None, a number of threads, or -1 for all")
@@ -484,7 +490,7 @@ def draw_seed(random_state: Any) -> int:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return int.from_bytes(random_state.bytes(8), "little")
-    if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, Integral):
+    if not is_integer(random_state):
         raise TypeError(
             "random_state must be None, an integer, a RandomState or a Generator, "
             f"found {random_state!r}"

@@ -275,7 +275,7 @@ def reliability_bins(
     """
     _validation.check_choice("strategy", strategy, ("uniform", "quantile"))
     confidence, correct = _confidence(y_true, y_prob, labels)
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
+    if not _validation.is_integer(n_bins) or n_bins < 1:
         raise ValueError(f"n_bins must be an integer >= 1, found {n_bins!r}")
     inner = np.arange(1, n_bins) / n_bins
     if strategy == "quantile":
@@ -344,7 +344,10 @@ def _confidence(
         )
     outside = np.argwhere(~((prob >= 0.0) & (prob <= 1.0 + 1e-9)))
     if len(outside):
-        raise ValueError(f"y_prob holds {prob[tuple(outside[0])]} in row {outside[0][0]}")
+        raise ValueError(
+            f"y_prob holds {prob[tuple(outside[0])]} in row {outside[0][0]}; expected "
+            "probabilities, from 0 to 1"
+        )
     classes: AnyArray = np.unique(truth) if labels is None else np.asarray(labels)
     if prob.ndim == 1:
         if len(classes) != 2:
@@ -376,7 +379,9 @@ def _observed(y_true: ArrayLike) -> FloatArray:
         raise ValueError(f"y_true has shape {observed.shape}, expected (n_rows,)")
     bad = np.flatnonzero(~np.isfinite(observed))
     if bad.size:
-        raise ValueError(f"y_true contains {observed[bad[0]]} in row {bad[0]}")
+        raise ValueError(
+            f"y_true contains {observed[bad[0]]} in row {bad[0]}; expected finite numbers"
+        )
     return observed
 
 
@@ -393,5 +398,7 @@ def _pair(y_true: ArrayLike, y_pred: Prediction) -> tuple[FloatArray, Predictive
             f"found {type(y_pred).__name__}"
         )
     if len(dist) != len(observed):
-        raise ValueError(f"y_true has {len(observed)} rows, y_pred has {len(dist)}")
+        raise ValueError(
+            f"y_true has {len(observed)} rows, y_pred has {len(dist)}; expected as many"
+        )
     return observed, dist

@@ -18,7 +18,6 @@ import boscage
 from boscage import _core
 from boscage.dask import MondrianForestClassifier
 from boscage.dask._cells import forest as cell_forest
-from boscage.dask._cells import tasks
 from cells import (
     CLASSES,
     N_FEATURES,
@@ -59,13 +58,13 @@ def test_any_owners_partitions_and_orders_give_the_forest_of_one_machine(
     forest = apart(one, client).fit(*parted(rng, x[order], y[order]))
     assert len(forest.workers_) == n_owners
     check_same(forest, one)
-    held = forest._fitted.ask(tasks.held)
+    held = client.gather(forest._fitted.each(lambda share: share.core.n_pairs))
     n_pairs = N_ROWS * one.n_estimators
-    assert sum(pairs for _, pairs in held) == n_pairs
+    assert sum(held) == n_pairs
     if one.lifetime == np.inf:
         # Cells are cut as long as they have more rows than this, unless rows coincide.
         most = max(-(-N_ROWS // (4 * n_owners)), 16, 2)
-        assert max(pairs for _, pairs in held) <= n_pairs / n_owners + most
+        assert max(held) <= n_pairs / n_owners + most
     collected = forest.collect()
     assert type(collected) is type(one)
     again = clone(one).fit(x[order], y[order])
@@ -275,7 +274,7 @@ def test_a_discount_that_left_out_rows_choose(client, owners, calibration, is_we
     check_same(forest.forget([1, 2, 3]), one)
     assert forest.discount_ == one.discount_ == forest.collect().discount_
     share = pickle.loads(pickle.dumps(forest._fitted.shares[0].result()))
-    assert tasks.hashes(share) == tasks.hashes(forest._fitted.shares[0].result())
+    assert share.hashes() == forest._fitted.shares[0].result().hashes()
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"low": 0.5, "rare": 3.0}])
@@ -348,14 +347,14 @@ def test_a_share_that_moves_is_the_same_share(client, one):
     forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
     share = forest._fitted.shares[1].result()
     twin = pickle.loads(pickle.dumps(share))
-    assert tasks.hashes(twin) == tasks.hashes(share)
+    assert twin.hashes() == share.hashes()
     plan = pickle.loads(pickle.dumps(forest._fitted.plan))
     own = TEST_ROWS[plan.rows_by_owner(TEST_ROWS, 2)[1]]
     assert len(own)
     assert np.array_equal(twin.lists(own), share.lists(own))
     # It may be asked to join its trees twice, and for its summary afterwards.
-    assert np.array_equal(tasks.summaries(share), tasks.summaries(twin))
-    assert tasks.joined(share, []) is share
+    assert np.array_equal(share.summaries(), twin.summaries())
+    assert share.join([]) is share
 
 
 def test_rows_that_hardly_differ_stay_together(client, owners):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from boscage.mondrian.feature_rates._samples import (
-    Copies,
+    DistinctRows,
     KeyCounts,
     Places,
     Sample,
@@ -40,11 +40,13 @@ def test_a_sample_of_parts_is_that_of_all_rows(
             for group in range(n_groups)
         ]
         places = Places.first(groups)
-        copies = [
-            Copies.of(places, X[own], y[own], None if weights is None else weights[own], order)
+        distinct = [
+            DistinctRows.of(
+                places, X[own], y[own], None if weights is None else weights[own], order
+            )
             for own in parts
         ]
-        found = places.sample(copies, n_rows, is_weighted=is_weighted)
+        found = places.sample(distinct, n_rows, is_weighted=is_weighted)
         assert found.X.dtype == expected.X.dtype == np.float64
         np.testing.assert_array_equal(found.X, expected.X)
         np.testing.assert_array_equal(found.y, expected.y)
@@ -56,5 +58,5 @@ def test_a_sample_of_parts_is_that_of_all_rows(
 def test_equal_rows_are_collected_once() -> None:
     X, y = np.zeros((1000, 1)), np.arange(1000) % 2
     places = KeyCounts.of(X, 0).first_places()
-    copies = Copies.of(places, X, y, None, 0)
-    assert copies.n_equal.tolist() == [500, 500]
+    distinct = DistinctRows.of(places, X, y, None, 0)
+    assert distinct.n_equal.tolist() == [500, 500]

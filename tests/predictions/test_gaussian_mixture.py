@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from boscage import GaussianMixture
-from boscage.distributions._gaussian_crps import spread_by_integral, spread_by_pairs
+from boscage.distributions._gaussian_crps import (
+    finest_scale,
+    spread_by_integral,
+    spread_by_pairs,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -254,7 +258,9 @@ def test_both_ways_to_the_pairwise_term_agree(seed: int, count: int, spread: flo
     dist = ragged(seed, [count], spread)
     scales = np.sqrt(dist.variances)
     by_pairs = spread_by_pairs(dist.weights, dist.means, scales)
-    by_integral = spread_by_integral(dist.weights, dist.means, scales)
+    by_integral = spread_by_integral(
+        dist.weights, dist.means, scales, finest_scale(dist.weights, scales)
+    )
     np.testing.assert_allclose(by_integral, by_pairs, rtol=1e-8)
 
 
@@ -280,7 +286,7 @@ def test_crps_of_a_big_mixture_with_very_unequal_scales() -> None:
     means = rng.normal(size=1000)
     scales = np.append(rng.uniform(0.5, 2.0, 999), 1e-7)
     np.testing.assert_allclose(
-        spread_by_integral(weights, means, scales),
+        spread_by_integral(weights, means, scales, finest_scale(weights, scales)),
         spread_by_pairs(weights, means, scales),
         rtol=1e-9,
     )
@@ -294,7 +300,7 @@ def test_crps_of_scales_over_many_octaves(octaves: float) -> None:
     scales = 2.0 ** rng.uniform(-octaves, 0.0, 700)
     means = rng.normal(size=700)
     np.testing.assert_allclose(
-        spread_by_integral(weights, means, scales),
+        spread_by_integral(weights, means, scales, finest_scale(weights, scales)),
         spread_by_pairs(weights, means, scales),
         rtol=1e-12,
     )

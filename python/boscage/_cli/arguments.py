@@ -105,36 +105,7 @@ def _fit(commands: Any) -> None:
         help="what the target is; auto takes it for classes if it is text, true or false, or at"
         f" most {MAX_CLASSES} different whole numbers, and else for numbers (default: auto)",
     )
-    fit.add_argument(
-        "--id-column",
-        metavar="COLUMN",
-        help="a column of whole numbers or text by which rows can be forgotten (default: rows are"
-        " numbered from 0 in their order); for --model mondrian",
-    )
-    fit.add_argument(
-        "--weight",
-        metavar="COLUMN",
-        help="a column of numbers above 0: as how many rows each row counts (in BART for numbers:"
-        " how precise its target is)",
-    )
-    columns = fit.add_mutually_exclusive_group()
-    columns.add_argument(
-        "--features",
-        type=readers.names,
-        metavar="A,B,...",
-        help="columns to learn from (default: all but the target, the ids and the weight)",
-    )
-    columns.add_argument(
-        "--drop", type=readers.names, metavar="A,B,...", help="columns to leave out"
-    )
-    fit.add_argument(
-        "--categorical",
-        type=readers.names,
-        default=[],
-        metavar="A,B,...",
-        help="columns that are categories though they look like numbers (columns of text are found"
-        " by themselves)",
-    )
+    _columns(fit)
     fit.add_argument(
         "--memory-limit",
         metavar="SIZE",
@@ -158,6 +129,40 @@ def _fit(commands: Any) -> None:
             help=argparse.SUPPRESS,  # models differ, so `_model_options` tells
         )
     fit.more_help = _model_options
+
+
+def _columns(fit: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what columns are, but for the target."""
+    fit.add_argument(
+        "--id-column",
+        metavar="COLUMN",
+        help="a column of whole numbers or text by which rows can be forgotten (default: rows are"
+        " numbered from 0 in their order); for --model mondrian",
+    )
+    fit.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="a column of numbers above 0: as how many rows each row counts (in BART for numbers:"
+        " how precise its target is)",
+    )
+    features = fit.add_mutually_exclusive_group()
+    features.add_argument(
+        "--features",
+        type=readers.names,
+        metavar="A,B,...",
+        help="columns to learn from (default: all but the target, the ids and the weight)",
+    )
+    features.add_argument(
+        "--drop", type=readers.names, metavar="A,B,...", help="columns to leave out"
+    )
+    fit.add_argument(
+        "--categorical",
+        type=readers.names,
+        default=[],
+        metavar="A,B,...",
+        help="columns that are categories though they look like numbers (columns of text are found"
+        " by themselves)",
+    )
 
 
 def _model_options() -> str:

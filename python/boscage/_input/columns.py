@@ -378,6 +378,11 @@ def checked_text(text: str, holds: str, where: str = "") -> str:
     return str(text)
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value of any type is missing: None, NaN, or what pandas has for both."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 def as_label(value: Any, holds: str, where: str) -> Label | None:
     """A category as a plain value; None if it is missing.
 
@@ -385,7 +390,7 @@ def as_label(value: Any, holds: str, where: str) -> Label | None:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or type(value).__name__ == "NAType" or value != value:
+    if is_missing(value):
         return None
     if isinstance(value, str):
         return checked_text(value, holds, where)

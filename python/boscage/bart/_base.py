@@ -162,7 +162,10 @@ class Bart(BartExplanations, PosteriorSampler):
         chains = self._require_model().traces()
         drawn = np.concatenate([chain["split_probabilities"] for chain in chains])
         if not drawn.size:
-            raise AttributeError("split_probabilities_ exists only with sparse=True")
+            raise AttributeError(
+                "split_probabilities_ exists only with sparse=True or a concentration, found "
+                f"sparse={self.sparse!r}"
+            )
         return drawn.reshape(-1, self.n_features_in_)
 
     @property

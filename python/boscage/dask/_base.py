@@ -26,7 +26,7 @@ from boscage.dask._cells import changes
 from boscage.dask._cells.forest import CellForest, refuse
 from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import (
-    Fitted,
+    TreeForest,
     open_cluster,
     require_open,
     table_of,
@@ -47,7 +47,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     _share: ClassVar[type[Share]]
     _cell_share: ClassVar[type[CellShare]]
 
-    _fitted: Fitted | CellForest
+    _fitted: TreeForest | CellForest
 
     partition: str
     client: distributed.Client | None
@@ -76,8 +76,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     # -- to be implemented by subclasses ----------------------------------------------------------
 
     @abstractmethod
-    def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:
-        """The same forest with `Fitted.common`; `is_new` if its trees were grown just now."""
+    def _with_common(self, fitted: TreeForest, *, is_new: bool) -> TreeForest:
+        """The same forest with `TreeForest.common`; `is_new` if its trees were grown just now."""
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -166,11 +166,11 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         params = template.get_params(deep=False)
         after = self._updated(before, self._share.updated, params, table, given.classes)
         if after.facts["is_to_learn_again"]:
-            plan = self._submit(after, 0, self._share.plan_again, after.shares[0])
+            plan = after.ask(0, self._share.plan_again)
             after = self._updated(after, self._share.grown_again, plan, is_new=True)
         self._fitted = after
 
-    def _grown(self, given: Given, *, warms_up: bool) -> Fitted | CellForest:
+    def _grown(self, given: Given, *, warms_up: bool) -> TreeForest | CellForest:
         _validation.check_choice("partition", self.partition, ("trees", "cells"))
         template = self._template()
         settings = template._settings()
@@ -184,8 +184,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             return changes.fit(
                 template, own, given, client, tuple(workers), seed=seed, warms_up=warms_up
             )
-        model = template._new_model(settings, 0)
-        trees = tree_ranges(model.n_estimators, len(workers), model.n_trees_to_choose)
+        n_first = template._n_trees_to_choose(settings)
+        trees = tree_ranges(settings["n_estimators"], len(workers), n_first)
         workers = workers[: len(trees)]
         table = table_of(client, template, given)
         classes = given.classes
@@ -204,13 +204,10 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         return self._completed(client, workers, shares, is_new=True)
 
     def _updated(
-        self, before: Fitted, change: Callable[..., Share], *args: Any, is_new: bool = False
-    ) -> Fitted:
+        self, before: TreeForest, change: Callable[..., Share], *args: Any, is_new: bool = False
+    ) -> TreeForest:
         """The forest whose shares are those of another one after a change."""
-        shares = [
-            self._submit(before, number, change, share, *args)
-            for number, share in enumerate(before.shares)
-        ]
+        shares = before.each(change, *args)
         return self._completed(before.client, before.workers, shares, is_new=is_new)
 
     def _completed(
@@ -220,36 +217,18 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         shares: Sequence[Any],
         *,
         is_new: bool,
-    ) -> Fitted:
+    ) -> TreeForest:
         """The forest of new shares, once all are there; raises the first error of a share."""
         wait_for(shares)
-        fitted = Fitted(client, tuple(workers), tuple(shares), None, {})
-        facts = self._submit(fitted, 0, self._share.facts, shares[0]).result()
+        fitted = TreeForest(client, tuple(workers), tuple(shares), {})
+        facts = fitted.ask(0, self._share.facts).result()
         fitted = replace(fitted, facts=facts)
         if facts["is_to_learn_again"]:  # its trees will be replaced
             return fitted
         if len(shares) > 1 and facts["n_rows"] > 0:
             fitted = self._with_common(fitted, is_new=is_new)
-        wait_for(
-            [
-                self._submit(fitted, number, self._share.complete, share, fitted.common)
-                for number, share in enumerate(fitted.shares)
-            ]
-        )
+        wait_for(fitted.each(self._share.complete, fitted.common))
         return fitted
-
-    def _submit(self, fitted: Fitted, number: int, task: Any, *args: Any) -> Any:
-        """A task on the worker of a share, or on another one if that one is gone."""
-        return fitted.client.submit(
-            task, *args, workers=[fitted.workers[number]], allow_other_workers=True, pure=False
-        )
-
-    def _chained(self, fitted: Fitted, add: Any, *args: Any) -> Any:
-        """Sums over all trees, which go from share to share, as a future."""
-        sums = None
-        for number, share in enumerate(fitted.shares):
-            sums = self._submit(fitted, number, add, share, *args, sums)
-        return sums
 
     def _template(self) -> Any:
         """An unfitted one-machine forest with the same parameters."""
@@ -257,9 +236,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         del params["partition"], params["client"]
         return self._one_machine(**params | {"verbose": 0})
 
-    def _check_still_shared_out(self, template: Any, before: Fitted) -> None:
+    def _check_still_shared_out(self, template: Any, before: TreeForest) -> None:
         """Refuse parameters for which one worker needs more of the trees than it has."""
-        needed = template._new_model(template._settings(), 0).n_trees_to_choose
+        needed = template._n_trees_to_choose(template._settings())
         found = before.facts["n_trees"]
         if found < needed:
             names = ("posterior", "hyperparameters")
@@ -273,7 +252,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
 
     # -- the cluster ------------------------------------------------------------------------------
 
-    def _require_fitted(self) -> Fitted | CellForest:
+    def _require_fitted(self) -> TreeForest | CellForest:
         if not hasattr(self, "_fitted"):
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet; call fit or partial_fit first"
@@ -281,7 +260,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         require_open(self._fitted.client)
         return self._fitted
 
-    def _require_same_partition(self, fitted: Fitted | CellForest) -> None:
+    def _require_same_partition(self, fitted: TreeForest | CellForest) -> None:
         """Refuse to add rows to a forest that is shared out in another way."""
         before = "cells" if isinstance(fitted, CellForest) else "trees"
         if self.partition != before:
@@ -329,20 +308,21 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
 
     def _prediction(
-        self, fitted: Fitted | CellForest, part: Any, number: int, n_columns: int
+        self, fitted: TreeForest | CellForest, part: Any, number: int, n_columns: int
     ) -> Any:
         if isinstance(fitted, CellForest):
             return fitted.prediction(part, number, n_columns)
-        if len(fitted.shares) == 1:
-            return dask.delayed(self._share.predicted, pure=False)(fitted.shares[0], part, number)
-        sums = None
-        for share in fitted.shares:
-            sums = dask.delayed(self._share.add, pure=False)(
-                share, fitted.common, part, sums, number
-            )
-        return dask.delayed(self._share.finish, pure=False)(
-            fitted.shares[-1], fitted.common, part, sums, number
+        predicted, add, finish = (
+            dask.delayed(task, pure=False)
+            for task in (self._share.predicted, self._share.add, self._share.finish)
         )
+        *others, last = fitted.shares
+        if not others:
+            return predicted(last, part, number)
+        sums = None
+        for share in others:
+            sums = add(share, fitted.common, part, sums, number)
+        return finish(last, fitted.common, part, sums, number)
 
     # -- the forest -------------------------------------------------------------------------------
 
@@ -366,12 +346,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         fitted = self._require_fitted()
         if isinstance(fitted, CellForest):
             return fitted.digest()
-        hashes = [
-            self._submit(fitted, number, self._share.tree_hashes, share)
-            for number, share in enumerate(fitted.shares)
-        ]
-        found = self._submit(fitted, 0, self._share.digest, fitted.shares[0], hashes)
-        return str(found.result())
+        hashes = fitted.each(self._share.tree_hashes)
+        return str(fitted.ask(0, self._share.digest, hashes).result())
 
     def collect(self) -> Any:
         """Return the one-machine forest: the same trees, rows and predictions in this process.
@@ -426,7 +402,7 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         fitted = self._require_fitted()
         if isinstance(fitted, CellForest):
             return fitted.facts[args[0]]
-        return self._submit(fitted, 0, task, fitted.shares[0], *args).result()
+        return fitted.ask(0, task, *args).result()
 
     @property
     def n_rows_(self) -> int:

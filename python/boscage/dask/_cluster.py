@@ -23,13 +23,39 @@ class Fitted:
     workers: tuple[str, ...]
     """The address of the worker that is asked to hold each share."""
     shares: tuple[Any, ...]
-    """The shares in the order of their trees, as futures."""
-    common: Any
+    """What each of these workers holds, as futures."""
+    facts: dict[str, Any]
+    """What the client knows of the forest."""
+
+    def submit(self, number: int, task: Any, *args: Any) -> Any:
+        """A task on the worker of a share, or on another one if that one is gone; as a future."""
+        where = {"workers": [self.workers[number]], "allow_other_workers": True, "pure": False}
+        return self.client.submit(task, *args, **where)
+
+    def ask(self, number: int, task: Any, *args: Any) -> Any:
+        """A task whose first argument is a share, where that is; as a future."""
+        return self.submit(number, task, self.shares[number], *args)
+
+    def each(self, task: Any, *args: Any) -> list[Any]:
+        """A task on each share, as futures."""
+        return [self.ask(number, task, *args) for number in range(len(self.shares))]
+
+
+@dataclass(frozen=True)
+class TreeForest(Fitted):
+    """A forest whose trees are shared out, in the order of the shares; see `Share.facts`."""
+
+    common: Any = None
     """Parameters that follow from all trees together, such as hyperparameters, as a future.
 
     None if one share has all trees."""
-    facts: dict[str, Any]
-    """What the client knows of the forest; see `Share.facts`."""
+
+    def chained(self, add: Any, *args: Any) -> Any:
+        """Sums over all trees, which go from share to share, as a future."""
+        sums = None
+        for number in range(len(self.shares)):
+            sums = self.ask(number, add, *args, sums)
+        return sums
 
 
 def require_open(client: distributed.Client) -> None:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from boscage._bases.sampler import PosteriorSampler
 from boscage._input.columns import dense, is_text
 from boscage._input.ids import row_numbers
-from boscage._types import AnyArray, FloatArray, Ids
+from boscage._types import AnyArray, FloatArray, Ids, IntArray
 from boscage.mondrian._forest.base import MondrianForest
 
 Part: TypeAlias = tuple[Any, AnyArray, Ids | None, FloatArray | None]
@@ -168,13 +168,7 @@ def assemble(parts: Sequence[Part]) -> Part:
     held = [(number, part) for number, part in enumerate(parts) if len(part[0])]
     if not held:
         raise ValueError("X has no rows: all partitions are empty")
-    first, (_, target, *_) = held[0]
-    for number, (_, other, *_) in held:
-        if other.dtype.kind != target.dtype.kind:
-            raise TypeError(
-                f"partition {number}: y is of type {other.dtype}, and of type {target.dtype} in "
-                f"partition {first}"
-            )
+    require_one_type({number: target.dtype for number, (_, target, *_) in held})
     tables, targets, *_ = zip(*(part for _, part in held), strict=True)
     X = _frame(tables) if hasattr(tables[0], "columns") else np.concatenate(tables)
     ids = [own for _, _, own, _ in parts if own is not None]
@@ -185,6 +179,17 @@ def assemble(parts: Sequence[Part]) -> Part:
         _joined(ids) if ids else None,
         np.concatenate(weights) if weights else None,
     )
+
+
+def require_one_type(dtypes: dict[int, np.dtype[Any]]) -> None:
+    """Refuse partitions, given by number, whose targets are of several types."""
+    first = next(iter(dtypes))
+    for number, dtype in dtypes.items():
+        if dtype.kind != dtypes[first].kind:
+            raise TypeError(
+                f"partition {number}: y is of type {dtype}, and of type {dtypes[first]} in "
+                f"partition {first}"
+            )
 
 
 def _frame(tables: Sequence[Any]) -> Any:
@@ -202,17 +207,31 @@ def _frame(tables: Sequence[Any]) -> Any:
 
 def _joined(ids: Sequence[Ids]) -> Ids:
     """The ids of all partitions, which must differ."""
-    every = np.concatenate(ids)
-    order = np.argsort(every, kind="stable")
-    same = np.flatnonzero(every[order[1:]] == every[order[:-1]])
-    if same.size:
-        starts = np.cumsum([0, *map(len, ids)])
-        places = []
-        for row in order[[same[0], same[0] + 1]]:
-            number = int(np.searchsorted(starts, row, side="right")) - 1
-            places.append(f"row {row - starts[number]} of partition {number}")
-        raise ValueError(
-            f"ids must differ from each other, found {every[order[same[0]]]} in "
-            f"{places[0]} and in {places[1]}"
-        )
-    return every
+    if places := same_id([(own, np.arange(len(own))) for own in ids]):
+        raise twice(places)
+    return np.concatenate(ids)
+
+
+def same_id(parts: Sequence[tuple[Ids, IntArray]]) -> list[tuple[int, int, int]]:
+    """The first id that occurs twice, the number of the part and the row that has it, both times.
+
+    Nothing if all differ. Parts are ids and the rows that have them.
+    """
+    ids = np.concatenate([own for own, _ in parts])
+    order = np.argsort(ids, kind="stable")
+    same = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    starts = np.cumsum([0, *(len(own) for own, _ in parts)])
+    places = []
+    for at in order[[same[0], same[0] + 1]] if same.size else ():
+        number = int(np.searchsorted(starts, at, side="right")) - 1
+        places.append((int(ids[at]), number, int(parts[number][1][at - starts[number]])))
+    return places
+
+
+def twice(places: Sequence[tuple[int, int, int]]) -> ValueError:
+    """What refuses an id that occurs twice in partitions; see `same_id`."""
+    (same, number, row), (_, other, other_row) = places
+    return ValueError(
+        f"ids must differ from each other, found {same} in row {row} of partition {number} and in "
+        f"row {other_row} of partition {other}"
+    )

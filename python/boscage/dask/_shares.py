@@ -119,11 +119,13 @@ class Share:
     def _sums(
         self, model: Any, rows: Rows, common: Any, before: FloatArray | None, n_threads: int
     ) -> FloatArray:
-        """Sums over these trees and those before, for checked rows."""
+        """Sums over these trees and those before, of checked rows."""
 
     @abstractmethod
-    def _of_sums(self, X: Any, sums: FloatArray, common: Any) -> FloatArray:
-        """Predictions of rows, given the sums over all trees."""
+    def _of_sums(
+        self, model: Any, rows: Rows, common: Any, sums: FloatArray, n_threads: int
+    ) -> FloatArray:
+        """Predictions of checked rows, given the sums over all trees."""
 
     @abstractmethod
     def complete(self, common: Any) -> None:
@@ -146,16 +148,22 @@ class Share:
         X = dense(X)
         if not len(X):
             return np.empty((0, self._n_outputs()))
-        with naming_partition(number):
-            model, rows, n_threads = self._with_threads()._query(X)
+        model, rows, n_threads = self._query(X, number)
         return self._sums(model, rows, common, aligned(before), n_threads)
 
-    def finish(self, common: Any, X: Any, sums: FloatArray, number: int) -> FloatArray:
-        """Predictions of a partition, given the sums over all trees."""
-        if not len(sums):
-            return sums
+    def finish(self, common: Any, X: Any, before: FloatArray, number: int) -> FloatArray:
+        """Predictions of a partition by these trees, the last ones, and those before."""
+        X = dense(X)
+        if not len(X):
+            return np.empty((0, self._n_outputs()))
+        model, rows, n_threads = self._query(X, number)
+        sums = self._sums(model, rows, common, aligned(before), n_threads)
+        return self._of_sums(model, rows, common, sums, n_threads)
+
+    def _query(self, X: Any, number: int) -> tuple[Any, Rows, int]:
+        """The model, the checked rows of a partition, and the number of threads."""
         with naming_partition(number):
-            return self._of_sums(dense(X), aligned(sums), common)
+            return self._with_threads()._query(X)
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -308,8 +316,9 @@ class ClassifierShare(Share):
         votes: FloatArray = model.add_votes(rows, before, n_threads=n_threads)
         return votes
 
-    def _of_sums(self, X: Any, sums: FloatArray, common: Link) -> FloatArray:
-        model, rows, n_threads = self._with_threads()._query(X)
+    def _of_sums(
+        self, model: Any, rows: Rows, common: Link, sums: FloatArray, n_threads: int
+    ) -> FloatArray:
         proba: FloatArray = model.proba_of_votes(rows, sums, common, n_threads=n_threads)
         return proba
 
@@ -381,9 +390,9 @@ class RegressorShare(Share):
         components: FloatArray = model.add_components(rows, before, n_threads=n_threads)
         return components
 
-    def _of_sums(self, X: Any, sums: FloatArray, common: list[float]) -> FloatArray:
-        model = self._forest._model
-        model.complete(common, n_threads=self._with_threads()._n_threads())
+    def _of_sums(
+        self, model: Any, rows: Rows, common: Any, sums: FloatArray, n_threads: int
+    ) -> FloatArray:
         mean, variance = model.moments_of_components(sums)
         return np.column_stack([mean, np.sqrt(variance)])
 

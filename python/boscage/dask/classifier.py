@@ -14,7 +14,7 @@ from boscage._input.class_weights import reweighted, weights_of
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
 from boscage.dask._cells.classifier_share import ClassifierCellShare
-from boscage.dask._cluster import Fitted
+from boscage.dask._cluster import TreeForest
 from boscage.dask._shares import ClassifierShare
 from boscage.mondrian._discount import DISCOUNTS
 from boscage.mondrian._forest.base import Given
@@ -112,27 +112,21 @@ class MondrianForestClassifier(DaskForest):
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self
 
-    def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:
+    def _with_common(self, fitted: TreeForest, *, is_new: bool) -> TreeForest:
         if is_new and fitted.facts["selects_discount"]:
             fitted = self._with_discount(fitted)
-        ids = self._submit(fitted, 0, ClassifierShare.calibrating, fitted.shares[0])
-        votes = self._chained(fitted, ClassifierShare.add_left_out, ids, None)
-        common = self._submit(fitted, -1, ClassifierShare.link, fitted.shares[-1], votes)
-        return replace(fitted, common=common)
+        ids = fitted.ask(0, ClassifierShare.calibrating)
+        votes = fitted.chained(ClassifierShare.add_left_out, ids, None)
+        return replace(fitted, common=fitted.ask(-1, ClassifierShare.link, votes))
 
-    def _with_discount(self, fitted: Fitted) -> Fitted:
+    def _with_discount(self, fitted: TreeForest) -> TreeForest:
         """The forest with the discount that its left-out predictions choose."""
-        votes = []
-        for task in (ClassifierShare.calibrating, ClassifierShare.judging):
-            ids = self._submit(fitted, 0, task, fitted.shares[0])
-            votes.append(self._chained(fitted, ClassifierShare.add_left_out, ids, list(DISCOUNTS)))
-        chosen = self._submit(
-            fitted, -1, ClassifierShare.choose_discount, fitted.shares[-1], *votes
-        )
-        shares = [
-            self._submit(fitted, number, ClassifierShare.with_discount, share, chosen)
-            for number, share in enumerate(fitted.shares)
+        votes = [
+            fitted.chained(ClassifierShare.add_left_out, fitted.ask(0, rows), list(DISCOUNTS))
+            for rows in (ClassifierShare.calibrating, ClassifierShare.judging)
         ]
+        chosen = fitted.ask(-1, ClassifierShare.choose_discount, *votes)
+        shares = fitted.each(ClassifierShare.with_discount, chosen)
         return replace(fitted, shares=tuple(shares))
 
     # -- prediction -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import boscage.mondrian
 from boscage.dask._base import DaskForest
 from boscage.dask._cells.forest import CellForest
 from boscage.dask._cells.regressor_share import RegressorCellShare
-from boscage.dask._cluster import Fitted
+from boscage.dask._cluster import TreeForest
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.cell_plans import hyperparameters_of
@@ -102,9 +102,8 @@ class MondrianForestRegressor(DaskForest):
         self._partial_fit(Given(X, y, ids, sample_weight))
         return self
 
-    def _with_common(self, fitted: Fitted, *, is_new: bool) -> Fitted:
-        common = self._submit(fitted, 0, RegressorShare.choose, fitted.shares[0])
-        return replace(fitted, common=common)
+    def _with_common(self, fitted: TreeForest, *, is_new: bool) -> TreeForest:
+        return replace(fitted, common=fitted.ask(0, RegressorShare.choose))
 
     # -- prediction -------------------------------------------------------------------------------
 

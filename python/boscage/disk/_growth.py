@@ -10,19 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._types import AnyArray, FloatArray, IntArray, Progress
+from boscage._types import AnyArray, IntArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
 from boscage.mondrian._forest.cell_plans import (
     HYPERPARAMETERS,
+    ROUNDS,
     Counts,
+    RowFacts,
     chosen_apart,
+    facts_of,
     first_plan,
     hyperparameters_of,
     learned_apart,
@@ -31,7 +34,7 @@ from boscage.mondrian._forest.cell_plans import (
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._regression import check_largest_target
 from boscage.mondrian.feature_rates._samples import (
-    Copies,
+    DistinctRows,
     KeyCounts,
     Places,
     Sample,
@@ -39,42 +42,12 @@ from boscage.mondrian.feature_rates._samples import (
 )
 from boscage.mondrian.feature_rates._shared import rows_to_learn_from
 
-_ROUNDS = 12
-"""Rows are counted at most so often: those of a cell that hardly differ are never separated."""
 _SPARE = 3
 """Cuts of the first count beyond those of cells of equal size."""
 _MOST_CELLS = 1 << 15
 """Cells are cut as often before the next count as leaves about so many, or a few times."""
 _PARTS, _ENOUGH = 16, 4
 """A cell that takes more than such a part of the memory is cut, and so much more is allowed."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a first pass finds."""
-
-    n_rows: int
-    labels: AnyArray
-    """The sorted labels; none of a regressor's."""
-    n_rows_of: AnyArray
-    """The number of rows of each label."""
-    low: FloatArray
-    high: FloatArray
-    largest: float
-    """The largest target by magnitude; 0 for labels."""
-
-    def and_(self, other: Facts) -> Facts:
-        """Of the rows of both."""
-        labels, codes = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
-        counts = np.concatenate([self.n_rows_of, other.n_rows_of])
-        return Facts(
-            self.n_rows + other.n_rows,
-            labels,
-            np.bincount(codes, weights=counts, minlength=len(labels)).astype(np.uint64),
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-            max(self.largest, other.largest),
-        )
 
 
 class Passes:
@@ -118,24 +91,16 @@ def _difference(before: Any, now: Any) -> str:
     return f"{changed[0]} is another file now"
 
 
-def find_facts(blocks: Passes, *, is_classifier: bool) -> Facts:
+def find_facts(blocks: Passes, *, is_classifier: bool) -> RowFacts:
     """What must be known of all rows."""
     found, kind = None, ""
     for block in blocks:
-        labels: AnyArray = block.y[:0]
-        n_rows_of: AnyArray = np.zeros(0, np.uint64)
-        largest = 0.0
-        if is_classifier:
-            labels, n_rows_of = np.unique(block.y, return_counts=True)
-            if kind and block.y.dtype.kind != kind:
-                raise TypeError(
-                    f"{block.name}: y is of type {block.y.dtype}, unlike in the rows before"
-                )
-            kind = block.y.dtype.kind
-        else:
-            largest = float(np.abs(block.y).max())
-        low, high = block.X.min(axis=0).astype(float), block.X.max(axis=0).astype(float)
-        own = Facts(len(block.X), labels, n_rows_of, low, high, largest)
+        if kind and block.y.dtype.kind != kind:
+            raise TypeError(
+                f"{block.name}: y is of type {block.y.dtype}, unlike in the rows before"
+            )
+        kind = block.y.dtype.kind
+        own = facts_of(block.X, block.y, has_labels=is_classifier)
         found = own if found is None else found.and_(own)
     if found is None:
         raise ValueError("X has no rows")
@@ -150,7 +115,7 @@ class Growth:
         self,
         template: Any,
         blocks: Passes,
-        facts: Facts,
+        facts: RowFacts,
         costs: Costs,
         seed: int,
         n_threads: int,
@@ -158,6 +123,7 @@ class Growth:
         self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
         self._costs = costs
         self._template = template
+        give_back()
         self.learned: GrowthPlan = self._learned(seed)
         give_back()
         plan = first_plan(self.learned)
@@ -199,11 +165,11 @@ class Growth:
             groups.append(KeyCounts.sum(list(each)).first_places(n))
             give_back()
         places = Places.first(groups, n)
-        copies = [
-            Copies.of(places, block.X, self._coded(block), None, order, features)
+        parts = [
+            DistinctRows.of(places, block.X, self._coded(block), None, order, features)
             for block in self._blocks
         ]
-        return places.sample(copies, n_rows, is_weighted=False)
+        return places.sample(parts, n_rows, is_weighted=False)
 
     def _extent(self, plan: _core.CellPlan, block: Block) -> tuple[int, bool]:
         """What a plan must know of rows."""
@@ -217,7 +183,7 @@ class Growth:
         if n_rows > most:
             needed = math.ceil(math.log2(n_rows / most)) + _SPARE
             plan = plan.refined(np.ones(plan.n_cells, bool), min(needed, _depth(plan.n_cells)))
-        for left in reversed(range(_ROUNDS)):
+        for left in reversed(range(ROUNDS)):
             plan, of_cells, may_be_cut = plan.condensed(self._counts(plan), most)
             if left == 0 or not (may_be_cut & (of_cells > _ENOUGH * most)).any():
                 break
@@ -302,7 +268,7 @@ class Growth:
         """What a rule chooses, now that the first tree has the moments of all targets."""
         settings = self.learned.settings
         n_rows = min(self._facts.n_rows, _core.RULE_ROWS)
-        n_trees = _core.MondrianRegressor(**settings).n_trees_to_choose
+        n_trees = self._template._n_trees_to_choose(settings)
         needed = self._costs.rule(n_rows, n_trees, settings["min_samples_split"])
         room = self._costs.of_forest - freezer.nbytes
         if needed > room:

@@ -76,12 +76,20 @@ def mean_absolute(mean: FloatArray, scale: FloatArray) -> FloatArray:
 
 def spread(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
     """E|X - X'| of one mixture, by the cheaper of the two formulas."""
+    finest = finest_scale(weights, scales)
     first, last = _ends(means, scales)
-    nodes = (last - first) / (_STEP * _finest(weights, scales))
+    nodes = (last - first) / (_STEP * finest)
     per_component = 4.0 * _REACH / _STEP
     if nodes > _MOST_NODES or len(means) ** 2 <= nodes + per_component * len(means):
         return spread_by_pairs(weights, means, scales)
-    return spread_by_integral(weights, means, scales)
+    return spread_by_integral(weights, means, scales, finest)
+
+
+def finest_scale(weights: FloatArray, scales: FloatArray) -> float:
+    """The smallest standard deviation, apart from components of negligible weight."""
+    order = np.argsort(scales)
+    heavy = np.searchsorted(np.cumsum(weights[order]), _NEGLIGIBLE, side="right")
+    return float(scales[order[min(int(heavy), len(order) - 1)]])
 
 
 def spread_by_pairs(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
@@ -98,9 +106,13 @@ def spread_by_pairs(weights: FloatArray, means: FloatArray, scales: FloatArray) 
     return total
 
 
-def spread_by_integral(weights: FloatArray, means: FloatArray, scales: FloatArray) -> float:
-    """E|X - X'| as twice the integral of F (1 - F), by the trapezoidal rule."""
-    finest = _finest(weights, scales)
+def spread_by_integral(
+    weights: FloatArray, means: FloatArray, scales: FloatArray, finest: float
+) -> float:
+    """E|X - X'| as twice the integral of F (1 - F), by the trapezoidal rule.
+
+    `finest` is the standard deviation that the step suits: `finest_scale`.
+    """
     # The finest grid takes two octaves: what is on it is not interpolated.
     octaves = np.floor(np.log2(np.maximum(scales / finest, 2.0))).astype(np.int64) - 1
     widest = int(octaves.max())
@@ -160,10 +172,3 @@ def _refined(values: FloatArray) -> FloatArray:
     out[::2] = values
     out[1::2] = np.convolve(np.concatenate([ends[0], values, ends[1]]), _MIDPOINT, "valid")
     return out
-
-
-def _finest(weights: FloatArray, scales: FloatArray) -> float:
-    """The smallest standard deviation, apart from components of negligible weight."""
-    order = np.argsort(scales)
-    heavy = np.searchsorted(np.cumsum(weights[order]), _NEGLIGIBLE, side="right")
-    return float(scales[order[min(int(heavy), len(order) - 1)]])

@@ -50,6 +50,13 @@ UNSEEN_ROWS = 0.5
 __all__: list[str] = []
 
 
+def by_feature(tables: Tables, n_features: int) -> list[Table | None] | None:
+    """Copies of all tables, and None for features that have none; None if there are no tables."""
+    if not tables:
+        return None
+    return [dict(tables[d]) if d in tables else None for d in range(n_features)]
+
+
 # -- places of categories -------------------------------------------------------------------------
 
 

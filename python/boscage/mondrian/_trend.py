@@ -56,56 +56,67 @@ def choose_trend(
 
     Categories have no slope: no category lies beyond the others.
     """
-    some, targets = sample.X[:MAX_ROWS], np.asarray(sample.y[:MAX_ROWS], dtype=np.float64)
-    row_weights = None if sample.weights is None else sample.weights[:MAX_ROWS]
-    if len(some) < MIN_ROWS or np.ptp(targets) == 0.0:
+    some = sample.first(MAX_ROWS)
+    if len(some.X) < MIN_ROWS or np.ptp(some.y) == 0.0:
         return []
-    trial = {**settings, "seed": seed ^ TRIAL_STREAM, "noise": "global", "joint_kernel": "trees"}
-    trial["n_estimators"] = min(TREES, settings["n_estimators"])
-    if trial.get("hyperparameters") == "loo":
-        # Much faster; which of two forests is better hardly changes.
-        trial["hyperparameters"] = "ml"
+    maps = {"low": low, "high": high, "weights": learned.weights, "maps": learned.maps}
+    trial = _Trial(some, {**settings, "seed": seed ^ TRIAL_STREAM}, maps, n_threads)
+    candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
+    # A feature without a rate has no slope.
+    may_have = is_number & (learned.weights > 0.0)
+    features = [int(d) for d in np.sort(candidates) if may_have[d] and trial.helps(int(d))]
+    at_random = np.arange(len(some.X)) < len(some.X) // 3
+    hurts = features and trial.gain(~at_random, at_random, features) < -MAX_LOSS
+    return [] if hurts else features
 
-    def score(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
-        slopes = {"trend": "linear", "trend_features": features} if features else {}
-        forest = _core.MondrianRegressor(**(trial | slopes))
-        forest.fit(
-            some[rows],
-            targets[rows],
-            sample_weight=None if row_weights is None else row_weights[rows],
-            low=low,
-            high=high,
-            weights=learned.weights,
-            maps=learned.maps,
-            n_threads=n_threads,
-        )
-        mean = forest.predict_mean(some[block], n_threads=n_threads)
-        of_block = None if row_weights is None else row_weights[block]
-        return score_of_errors(mean, targets[block], of_block).score
 
-    def gain(rows: BoolArray, block: BoolArray, features: list[int]) -> float:
-        return score(rows, block, features) - score(rows, block, [])
+class _Trial:
+    """Small forests with slopes and without, which predict blocks of rows that they did not see."""
 
-    def helps(feature: int) -> bool:
+    def __init__(
+        self, sample: Sample, settings: dict[str, Any], maps: dict[str, Any], n_threads: int
+    ) -> None:
+        self._X, self._row_weights = sample.X, sample.weights
+        self._y = np.asarray(sample.y, dtype=np.float64)
+        self._maps, self._n_threads = maps, n_threads
+        own = {"n_estimators": min(TREES, settings["n_estimators"])}
+        if settings.get("hyperparameters") == "loo":
+            # Much faster; which of two forests is better hardly changes.
+            own["hyperparameters"] = "ml"
+        self._settings = {**settings, "noise": "global", "joint_kernel": "trees", **own}
+
+    def helps(self, feature: int) -> bool:
+        """Whether a slope improves what is predicted beyond the rows, and harms on no side."""
         sides: list[float] = []
-        x = some[:, feature]
+        x = self._X[:, feature]
         for block, other in _thirds(x):
             # Rows of one value show no slope.
             ways = [rows for rows in (~block, other) if np.ptp(x[rows]) > 0.0]
-            sides.append(float(np.mean([gain(rows, block, [feature]) for rows in ways])))
+            sides.append(float(np.mean([self.gain(rows, block, [feature]) for rows in ways])))
             if sides[-1] < -MAX_LOSS:
                 return False
         if not sides or np.mean(sides) < MIN_GAIN:
             return False
-        return all(gain(~tail, tail, [feature]) >= MIN_GAIN for tail in _tails(x))
+        return all(self.gain(~tail, tail, [feature]) >= MIN_GAIN for tail in _tails(x))
 
-    candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
-    # A feature without a rate has no slope.
-    may_have = is_number & (learned.weights > 0.0)
-    features = [int(d) for d in np.sort(candidates) if may_have[d] and helps(int(d))]
-    at_random = np.arange(len(some)) < len(some) // 3
-    hurts = features and gain(~at_random, at_random, features) < -MAX_LOSS
-    return [] if hurts else features
+    def gain(self, rows: BoolArray, block: BoolArray, features: list[int]) -> float:
+        """How much better a forest of some rows predicts a block if these features have slopes."""
+        slopes = {"trend": "linear", "trend_features": features}
+        return self._score(rows, block, slopes) - self._score(rows, block, {})
+
+    def _score(self, rows: BoolArray, block: BoolArray, slopes: dict[str, Any]) -> float:
+        weights = self._row_weights
+        forest = _core.MondrianRegressor(**{**self._settings, **slopes})
+        forest.fit(
+            self._X[rows],
+            self._y[rows],
+            sample_weight=None if weights is None else weights[rows],
+            **self._maps,
+            n_threads=self._n_threads,
+        )
+        mean = forest.predict_mean(self._X[block], n_threads=self._n_threads)
+        of_block = None if weights is None else weights[block]
+        return score_of_errors(mean, self._y[block], of_block).score
 
 
 def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:

@@ -313,7 +313,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
             If `X`, `y`, `sample_weight` or `ids` is refused (see `fit`), a row number is in use, or
             a parameter changed that needs a new `fit`.
         TypeError
-            If a parameter, a label or a row number is of a wrong type.
+            If a parameter or a row number is of a wrong type.
         KeyboardInterrupt
             If interrupted. The first call then leaves the estimator as it was; a later call has
             recorded all rows.

@@ -9,8 +9,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
-from numbers import Real as RealNumber
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,6 +92,16 @@ class _Numeric(Parameter):
         if self.log and self.low <= 0:
             raise ValueError(f"low must be positive if log=True, found {self.low!r}")
 
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("low", "high", "log", "step")}
+
+    def _check_step(self, step: float) -> None:
+        """Refuse a step that is given although it has no use, or that is too wide."""
+        if self.log:
+            raise ValueError("step cannot be given if log=True")
+        if self.low + step > self.high:
+            raise ValueError(f"step must be at most high - low, found {step!r}")
+
     def _ends(self) -> tuple[float, float]:
         """The ends of the range on the scale of positions, logarithmic or not."""
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
@@ -142,10 +150,7 @@ class Real(_Numeric):
         if self.step is None:
             return
         object.__setattr__(self, "step", _validation.check_positive("step", self.step))
-        if self.log:
-            raise ValueError("step cannot be given if log=True")
-        if self.low + self.step > self.high:
-            raise ValueError(f"step must be at most high - low, found {self.step!r}")
+        self._check_step(self.step)
 
     def __repr__(self) -> str:
         return _repr(self, (self.low, self.high), log=self.log, step=self.step, when=self.when)
@@ -181,7 +186,7 @@ class Real(_Numeric):
 
     def position(self, value: Any) -> float:
         """The position of a value."""
-        if isinstance(value, bool) or not isinstance(value, RealNumber):
+        if not _validation.is_real(value):
             raise self._refuse(value)
         value = float(value)
         if not self.low <= value <= self.high:
@@ -193,9 +198,6 @@ class Real(_Numeric):
             return float((round(steps) + 0.5) / (self._last + 1))
         low, high = self._ends()
         return min(max(((math.log(value) if self.log else value) - low) / (high - low), 0.0), 1.0)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "log": self.log, "step": self.step}
 
 
 @dataclass(frozen=True)
@@ -233,16 +235,12 @@ class Integer(_Numeric):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            value = getattr(self, name)
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
-                raise TypeError(f"{name} must be an integer, found {value!r}")
-            object.__setattr__(self, name, int(value))
+            value = _validation.check_integer(name, getattr(self, name))
+            object.__setattr__(self, name, value)
         super().__post_init__()
         object.__setattr__(self, "step", _validation.check_count("step", self.step, 1))
-        if self.log and self.step != 1:
-            raise ValueError("step cannot be given if log=True")
-        if self.low + self.step > self.high:
-            raise ValueError(f"step must be at most high - low, found {self.step!r}")
+        if self.step != 1:
+            self._check_step(self.step)
 
     def __repr__(self) -> str:
         step = None if self.step == 1 else self.step
@@ -250,7 +248,7 @@ class Integer(_Numeric):
 
     @property
     def n_values(self) -> float:
-        """Number of values; infinite if the parameter is continuous."""
+        """Number of values."""
         return (self.high - self.low) // self.step + 1
 
     def _log_ends(self) -> tuple[float, float]:
@@ -283,18 +281,15 @@ class Integer(_Numeric):
 
     def position(self, value: Any) -> float:
         """The position of a value."""
-        whole = isinstance(value, Integral) or (
-            isinstance(value, RealNumber) and float(value).is_integer()
+        is_whole = _validation.is_integer(value) or (
+            _validation.is_real(value) and float(value).is_integer()
         )
-        if isinstance(value, (bool, np.bool_)) or not whole:
+        if not is_whole:
             raise self._refuse(value)
         steps, rest = divmod(int(value) - self.low, self.step)
         if rest or not self.low <= int(value) <= self.high:
             raise self._refuse(value)
         return float(self._place(np.asarray(float(steps))))
-
-    def _settings(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "log": self.log, "step": self.step}
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,6 @@ class MondrianOptimizer(StudyFile):
     def _find(self, trial: Trial | int | Mapping[str, Any]) -> Trial:
         """The pending trial that is meant; a new one for values of parameters."""
         if isinstance(trial, Mapping):
-            self.space.positions(trial)
             active = self.space.params(self.space.positions(trial))
             # numpy's numbers become Python's, which JSON knows.
             values = {name: trial[name] for name in active}

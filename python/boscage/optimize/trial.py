@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -70,7 +69,7 @@ class Trial:
             _validation.check_real("a constraint", limit)
         if value is None:
             return replace(self, state="failed", constraints=limits)
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        if not _validation.is_real(value):
             raise TypeError(f"value must be a number or None, found {value!r}")
         if not math.isfinite(value):
             return replace(self, state="failed", constraints=limits)

@@ -65,6 +65,32 @@ def two_features(features: tuple[int, int], n_features: int) -> tuple[int, int]:
     )
 
 
+def draw_shade(
+    ax: Axes | None,
+    shade: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+    features: tuple[int, int],
+    *,
+    names: Names | None,
+    label: str,
+    cmap: str,
+) -> Axes:
+    """Axes with a shade over the grid of two features' values, `ends`, and what it means."""
+    ax = new_axes(ax)
+    across, up = ends
+    mesh = ax.pcolormesh(
+        across, up, shade.reshape(len(up), len(across)), cmap=cmap, shading="nearest"
+    )
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    ax.set(
+        xlabel=feature_name(names, features[0]),
+        ylabel=feature_name(names, features[1]),
+        xlim=(across[0], across[-1]),
+        ylim=(up[0], up[-1]),
+    )
+    return ax
+
+
 def other_values(forest: Any, at: Any, middle: FloatArray) -> FloatArray:
     """A row with the values of features that are not on an axis, and the places of categories.
 

@@ -10,14 +10,13 @@ from sklearn.base import is_classifier
 
 from boscage._types import FloatArray
 from boscage.plots._shared import (
+    draw_shade,
     grid_over,
-    new_axes,
     other_values,
     require,
     require_numeric,
     two_features,
 )
-from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,37 +88,32 @@ def plot_partition(
     across, up, grid = grid_over((a, b), low, high, base, margin, resolution)
     shade, label = _uncertainty(forest, grid)
 
-    ax = new_axes(ax)
-    mesh = ax.pcolormesh(
-        across, up, shade.reshape(resolution, resolution), cmap="viridis", shading="nearest"
-    )
-    ax.figure.colorbar(mesh, ax=ax, label=label)
+    ax = draw_shade(ax, shade, (across, up), (a, b), names=names, label=label, cmap="viridis")
     if tree is not None and n_features == 2:
         from matplotlib.collections import LineCollection
 
         lines = _split_lines(shown, a, b)
         ax.add_collection(LineCollection(lines, colors="white", linewidths=0.6, alpha=0.8))
     if X is not None:
-        rows = np.asarray(X)[:, [a, b]].astype(np.float64)
-        marks: dict[str, Any] = {"s": 24, "edgecolors": "white", "linewidths": 0.4}
-        targets = None if y is None else np.asarray(y)
-        if targets is not None and is_classifier(forest):
-            for i, value in enumerate(forest.classes_):
-                own = targets == value
-                colour = f"C{(i + 1) % 10}"  # C0 is too similar to the shade
-                ax.scatter(rows[own, 0], rows[own, 1], color=colour, label=value, **marks)
-            ax.legend(loc="best", fontsize="small")
-        else:
-            colours = "tab:red" if targets is None else targets
-            cmap = None if targets is None else "coolwarm"
-            ax.scatter(rows[:, 0], rows[:, 1], c=colours, cmap=cmap, **marks)
-    ax.set(
-        xlabel=feature_name(names, a),
-        ylabel=feature_name(names, b),
-        xlim=(across[0], across[-1]),
-        ylim=(up[0], up[-1]),
-    )
+        _scatter(ax, forest, np.asarray(X)[:, [a, b]].astype(np.float64), y)
     return ax
+
+
+def _scatter(ax: Axes, forest: Any, points: FloatArray, y: ArrayLike | None) -> None:
+    """Draw rows as points, in the colours of their targets if these are given."""
+    x, height = points.T
+    marks: dict[str, Any] = {"s": 24, "edgecolors": "white", "linewidths": 0.4}
+    targets = None if y is None else np.asarray(y)
+    if targets is None:
+        ax.scatter(x, height, c="tab:red", **marks)
+    elif is_classifier(forest):
+        for i, value in enumerate(forest.classes_):
+            own = targets == value
+            colour = f"C{(i + 1) % 10}"  # C0 is too similar to the shade
+            ax.scatter(x[own], height[own], color=colour, label=value, **marks)
+        ax.legend(loc="best", fontsize="small")
+    else:
+        ax.scatter(x, height, c=targets, cmap="coolwarm", **marks)
 
 
 def _uncertainty(forest: Any, grid: FloatArray) -> tuple[FloatArray, str]:

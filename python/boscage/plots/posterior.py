@@ -10,8 +10,13 @@ import numpy as np
 
 from boscage._input.columns import dense
 from boscage._types import FloatArray
-from boscage.plots._shared import grid_over, new_axes, require, require_numeric, two_features
-from boscage.trees._names import feature_name
+from boscage.plots._shared import (
+    draw_shade,
+    grid_over,
+    require,
+    require_numeric,
+    two_features,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,11 +87,8 @@ def plot_disagreement(
     across, up, grid = grid_over((a, b), low, high, middle, margin, resolution)
     shade = _disagreement(trees, weights, grid, getattr(model._require_model(), "alpha", 0.0))
 
-    ax = new_axes(ax)
-    mesh = ax.pcolormesh(
-        across, up, shade.reshape(resolution, resolution), cmap="magma", shading="nearest"
-    )
-    ax.figure.colorbar(mesh, ax=ax, label="disagreement of trees")
+    label = "disagreement of trees"
+    ax = draw_shade(ax, shade, (across, up), (a, b), names=names, label=label, cmap="magma")
     for tree, weight in zip(trees, weights, strict=True):
         # Lines of many trees are faint. They add up where trees agree, and do not hide the shade.
         alpha = float(min(1.0, 25.0 * weight))
@@ -97,12 +99,6 @@ def plot_disagreement(
         elif tree.feature[0] == b:
             ax.axhline(tree.threshold[0], color="white", linewidth=0.6, alpha=alpha)
     ax.scatter(rows[:, a], rows[:, b], s=6, color="tab:cyan", linewidths=0)
-    ax.set(
-        xlabel=feature_name(names, a),
-        ylabel=feature_name(names, b),
-        xlim=(across[0], across[-1]),
-        ylim=(up[0], up[-1]),
-    )
     return ax
 
 

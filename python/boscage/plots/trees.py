@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -68,51 +68,40 @@ def plot_tree(
     y = np.where(ends, bottom, tree.time)
 
     ax = new_axes(ax)
-    lines = []
-    for node in inner:
-        left, right = tree.children_left[node], tree.children_right[node]
-        lines.append([(x[left], y[left]), (x[left], y[node]), (x[right], y[node])])
-        lines.append([(x[right], y[node]), (x[right], y[right])])
-    lines.append([(x[0], 0.0), (x[0], y[0])])
-    from matplotlib.collections import LineCollection
-
-    ax.add_collection(LineCollection(lines, colors="0.4", linewidths=1.0))
-
+    _draw_branches(ax, tree, inner, x, y)
     leaves = np.flatnonzero(ends & tree.is_leaf)
     cut_off = np.flatnonzero(ends & ~tree.is_leaf)
     ax.scatter(x[leaves], y[leaves], s=20, color="tab:blue", zorder=3)
     ax.scatter(x[cut_off], y[cut_off], s=40, color="tab:blue", marker="^", zorder=3)
     ax.scatter(x[inner], y[inner], s=12, color="0.2", zorder=3)
     if len(inner) <= _MAX_LABELLED_SPLITS:
+        at: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "size": 7}
+        box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
         for node in inner:
             name = feature_name(feature_names, int(tree.feature[node]))
-            text = _left_of(tree, node, name)
-            ax.annotate(
-                text,
-                (x[node], y[node]),
-                (0, 4),
-                textcoords="offset points",
-                ha="center",
-                size=7,
-                bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"},
-            )
+            ax.annotate(_left_of(tree, node, name), (x[node], y[node]), (0, 4), bbox=box, **at)
         for node in np.flatnonzero(ends):
-            ax.annotate(
-                _describe(tree, int(node), class_names),
-                (x[node], y[node]),
-                (0, -6),
-                textcoords="offset points",
-                ha="center",
-                va="top",
-                size=7,
-            )
-    ax.set_ylim(1.15 * bottom, -0.03 * bottom)
-    ax.set_xlim(-0.7, np.count_nonzero(ends) - 0.3)
-    ax.set_xticks([])
-    ax.set_ylabel("time")
-    for side in ("top", "right", "bottom"):
-        ax.spines[side].set_visible(False)
+            text = _describe(tree, int(node), class_names)
+            ax.annotate(text, (x[node], y[node]), (0, -6), va="top", **at)
+    ax.set(xlim=(-0.7, np.count_nonzero(ends) - 0.3), ylim=(1.15 * bottom, -0.03 * bottom))
+    ax.set(xticks=[], ylabel="time")
+    _hide_frame(ax)
     return ax
+
+
+def _draw_branches(
+    ax: Axes, tree: MondrianTree, inner: IntArray, x: FloatArray, y: FloatArray
+) -> None:
+    """Draw the lines from the root and from each split, across and down to its children."""
+    from matplotlib.collections import LineCollection
+
+    lines = []
+    for node in inner:
+        left, right = tree.children_left[node], tree.children_right[node]
+        lines.append([(x[left], y[left]), (x[left], y[node]), (x[right], y[node])])
+        lines.append([(x[right], y[node]), (x[right], y[right])])
+    lines.append([(x[0], 0.0), (x[0], y[0])])
+    ax.add_collection(LineCollection(lines, colors="0.4", linewidths=1.0))
 
 
 def plot_posterior_tree(
@@ -185,9 +174,14 @@ def plot_posterior_tree(
     lowest = int(depth[ends].max())
     ax.set(xlim=(-0.7, np.count_nonzero(ends) - 0.3), ylim=(lowest + 0.5, -0.5), xticks=[])
     ax.set(yticks=range(lowest + 1), ylabel="depth")
+    _hide_frame(ax)
+    return ax
+
+
+def _hide_frame(ax: Axes) -> None:
+    """Leave only the vertical axis."""
     for side in ("top", "right", "bottom"):
         ax.spines[side].set_visible(False)
-    return ax
 
 
 def _layout(tree: ArrayTree, max_depth: int | None) -> tuple[IntArray, AnyArray, FloatArray]:

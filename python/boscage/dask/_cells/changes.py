@@ -29,10 +29,11 @@ from boscage.dask._cells.categories import (
 )
 from boscage.dask._cells.classifier_share import ClassifierCellShare
 from boscage.dask._cells.forest import CellForest, Recipe, chooses_discount, grow_forest
-from boscage.dask._cells.rows import Arrived, Facts, Filler, sorted_labels
+from boscage.dask._cells.rows import Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
+from boscage.dask._partitions import require_one_type, same_id, twice
 from boscage.mondrian._categories import Singles, Tables, check_tables
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
@@ -107,22 +108,21 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     next_id = max(recipe.next_id, *(of.last_id + 1 for of in facts))
     learned = replace(recipe.learned, settings=settings, tables=tables)
     known = before.growth.names or []
-    n_workers = len(before.cluster)
+    chooser = Chooser(client, pieces, len(before.cluster))
     if learned.substitutes is None and any(of.has_missing for of in facts):
         # The first ones; they are learned also from rows that leave the window.
-        chooser = Chooser(client, pieces, n_workers)
         found = _substitutes(chooser, facts, known, learned.seed)
         learned = replace(learned, substitutes=found)
+    n_arrived = recipe.n_arrived + new.n_rows
     if window is not None and sum(of.n_rows for of in facts) > window:
-        oldest = _oldest(client, pieces, window, recipe.n_arrived + new.n_rows)
-        pieces = [client.submit(rows.newest, own, oldest, pure=False) for own in pieces]
+        oldest = _oldest(client, pieces, window, n_arrived)
+        pieces[:] = [client.submit(rows.newest, own, oldest, pure=False) for own in pieces]
         facts = _facts(client, pieces, recipe.share)
     warming, is_to_learn = _warming(template, recipe.warming, new.n_rows)
     sample = None
     if is_to_learn:
         if tables:
-            pieces = [client.submit(unplaced, own, tables, pure=False) for own in pieces]
-        chooser = Chooser(client, pieces, n_workers)
+            pieces[:] = [client.submit(unplaced, own, tables, pure=False) for own in pieces]
         learned, sample = _learned(
             template, chooser, facts, known, learned.seed, has_categories=bool(tables)
         )
@@ -132,7 +132,7 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
         learned=learned,
         known=known,
         declared=declared,
-        n_arrived=recipe.n_arrived + new.n_rows,
+        n_arrived=n_arrived,
         next_id=next_id,
         warming=warming,
     )
@@ -182,7 +182,7 @@ def _arrived(
     came = {number: own for number, own in enumerate(client.gather(told)) if own is not None}
     if not came:
         raise ValueError("X has no rows: all partitions are empty")
-    _require_one_type(came)
+    require_one_type({number: own.dtype for number, own in came.items()})
     if given.ids is not None:
         _require_new_ids(client, parts, [] if before is None else before.rows())
     recipe = None if before is None else before.recipe
@@ -203,24 +203,13 @@ def _arrived(
     return NewPieces(pieces, n_rows, next(iter(came.values())).names, categories)
 
 
-def _require_one_type(came: dict[int, Arrived]) -> None:
-    """Refuse partitions whose targets are of several types."""
-    first = next(iter(came))
-    for number, own in came.items():
-        if own.dtype.kind != came[first].dtype.kind:
-            raise TypeError(
-                f"partition {number}: y is of type {own.dtype}, and of type {came[first].dtype} in "
-                f"partition {first}"
-            )
-
-
 def _require_new_ids(client: distributed.Client, parts: list[Any], held: list[Any]) -> None:
     """Refuse ids that occur twice in partitions, or that rows of the forest have."""
     holders, n_groups = [*held, *parts], max(len(held), len(parts))
     groups = [client.submit(rows.shared_out_ids, own, n_groups, pure=False) for own in holders]
     asked = [
         client.submit(
-            rows.same_id,
+            same_id,
             [client.submit(tasks.pick, own, number, pure=False) for own in groups],
             pure=False,
         )
@@ -229,13 +218,9 @@ def _require_new_ids(client: distributed.Client, parts: list[Any], held: list[An
     for places in client.gather(asked):
         if not places:
             continue
-        (same, holder, row), (_, other, other_row) = places
-        if holder < len(held):
-            raise ValueError(f"id {same} is already in the forest; ids must be unique")
-        raise ValueError(
-            f"ids must differ from each other, found {same} in row {row} of partition "
-            f"{holder - len(held)} and in row {other_row} of partition {other - len(held)}"
-        )
+        if places[0][1] < len(held):
+            raise ValueError(f"id {places[0][0]} is already in the forest; ids must be unique")
+        raise twice([(same, holder - len(held), row) for same, holder, row in places])
 
 
 def _facts(client: distributed.Client, pieces: list[Any], share: type[CellShare]) -> list[Facts]:

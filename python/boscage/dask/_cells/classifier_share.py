@@ -33,8 +33,7 @@ class ClassifierCellShare(CellShare):
         return self._discount
 
     def _learn(self, learned: float) -> None:
-        self.core.set_discount(learned)
-        self._discount = learned
+        self.set_discount(learned)
 
     def _of_rows(self, rows: Piece) -> _core.ClassifierCells:
         of_rows, labels = self._growth.encoded(rows)
@@ -57,7 +56,7 @@ class ClassifierCellShare(CellShare):
 
     def left_out_votes(self, arrivals: Ids, discounts: Discounts) -> NDArray[np.uint64]:
         """What this owner's trees say of some rows, without each."""
-        places, n_threads = self._places(arrivals), self.n_threads()
+        places, n_threads = self._places(aligned(arrivals)), self.n_threads()
         return self.core.left_out_votes(places, self._or_own(discounts), n_threads=n_threads)
 
     def links(self, discounts: Discounts, of_owners: list[NDArray[np.uint64]]) -> Links:
@@ -66,36 +65,40 @@ class ClassifierCellShare(CellShare):
         This and what `judged` says is asked of the first owner, which has the rows of a trend.
         """
         left_out, discounts = self._growth.left_out, self._or_own(discounts)
-        if left_out is None:
-            return [(1.0, 0.0, 0.0, [], None)] * len(discounts)
         places, of_trend = self._places(left_out.arrivals), self._places(self._growth.of_trend)
+        of_owners = [aligned(own) for own in of_owners]
         return self.core.links_of_votes(places, left_out.copies, of_trend, discounts, of_owners)
 
     def judged(
         self, arrivals: Ids, discounts: Discounts, links: Links, of_owners: list[NDArray[np.uint64]]
     ) -> FloatArray:
         """The probabilities of all classes of left-out rows by discount."""
-        places, discounts = self._places(arrivals), self._or_own(discounts)
+        places, discounts = self._places(aligned(arrivals)), self._or_own(discounts)
+        of_owners = [aligned(own) for own in of_owners]
         proba: FloatArray
         proba = self.core.proba_of_left_out_votes(
             places, self._places(self._growth.of_trend), discounts, of_owners, links
         )
         return proba
 
-    def judging(self) -> tuple[IntArray, FloatArray | None]:
+    def choose_discount(self, proba: list[FloatArray]) -> float:
+        """The best discount, given the probabilities of all rows that judge."""
+        return best_discount(np.concatenate(proba, axis=1), *self._judging())
+
+    def _judging(self) -> tuple[IntArray, FloatArray | None]:
         """The classes of the rows that judge discounts, and their weights."""
-        assert self._growth.judging is not None
         places, weights = self._places(self._growth.judging), self.core.sample_weight()
         if weights is None and self._growth.is_weighted:
             weights = np.ones(self.core.n_rows)
         columns = self.core.targets()[places].astype(np.int64)
         return columns, None if weights is None else weights[places]
 
-    def set_discount(self, discount: float) -> None:
+    def set_discount(self, discount: float) -> ClassifierCellShare:
         """Take the discount that was chosen."""
         with self._lock:
             self.core.set_discount(discount)
             self._discount = discount
+        return self
 
     def _places(self, arrivals: Ids) -> NDArray[np.uint32]:
         """The places of some rows among those that are here."""
@@ -105,39 +108,3 @@ class ClassifierCellShare(CellShare):
 
     def _or_own(self, discounts: Discounts) -> list[float]:
         return [self._discount] if discounts is None else discounts
-
-
-def left_out_votes(
-    share: ClassifierCellShare, arrivals: Ids, discounts: Discounts
-) -> NDArray[np.uint64]:
-    """What an owner's trees say of some rows, without each."""
-    return share.left_out_votes(aligned(arrivals), discounts)
-
-
-def links(
-    share: ClassifierCellShare, discounts: Discounts, of_owners: list[NDArray[np.uint64]]
-) -> Links:
-    """What calibrates, given the votes of all owners for the rows that do."""
-    return share.links(discounts, [aligned(own) for own in of_owners])
-
-
-def judged(
-    share: ClassifierCellShare,
-    arrivals: Ids,
-    discounts: Discounts,
-    links: Links,
-    of_owners: list[NDArray[np.uint64]],
-) -> FloatArray:
-    """The probabilities of the classes of some left-out rows by discount."""
-    return share.judged(aligned(arrivals), discounts, links, [aligned(own) for own in of_owners])
-
-
-def chosen_discount(share: ClassifierCellShare, proba: list[FloatArray]) -> float:
-    """The best discount, given the probabilities of all rows that judge."""
-    return best_discount(np.concatenate(proba, axis=1), *share.judging())
-
-
-def with_discount(share: ClassifierCellShare, discount: float) -> ClassifierCellShare:
-    """The share with a discount that was chosen."""
-    share.set_discount(discount)
-    return share

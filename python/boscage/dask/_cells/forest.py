@@ -16,11 +16,12 @@ import numpy as np
 
 from boscage import _core
 from boscage._types import AnyArray, Ids, Label
-from boscage.dask._cells import classifier_share, regressor_share, tasks
+from boscage.dask._cells import tasks
 from boscage.dask._cells.classifier_share import ClassifierCellShare
 from boscage.dask._cells.regressor_share import RegressorCellShare
 from boscage.dask._cells.rows import (
     Facts,
+    LeftOut,
     coded,
     joined_pieces,
     label_counts,
@@ -28,10 +29,11 @@ from boscage.dask._cells.rows import (
 )
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.shares import CellShare, Growth
-from boscage.dask._cluster import wait_for
+from boscage.dask._cluster import Fitted, wait_for
 from boscage.dask._shares import VERSION, new_forest
+from boscage.mondrian._categories import by_feature
 from boscage.mondrian._discount import DISCOUNTS
-from boscage.mondrian._forest.cell_plans import first_plan, hyperparameters_of, summed
+from boscage.mondrian._forest.cell_plans import ROUNDS, first_plan, hyperparameters_of, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._forest.warm_up import WarmUp
 
@@ -41,8 +43,6 @@ _FIRST_CUTS, _MORE_CUTS = 6, 4
 """How often cells are cut before rows are counted for the first time, and each time after that."""
 _JUDGED_AT_A_TIME = 100
 """So many rows judge discounts at a time."""
-_ROUNDS = 12
-"""Rows are counted at most so often: those of a cell that hardly differ are never separated."""
 
 
 @dataclass(frozen=True)
@@ -76,47 +76,26 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class CellForest:
-    """A forest whose cells are shared out. Never changed."""
+class CellForest(Fitted):
+    """A forest whose cells are shared out among owners, each of which has a share."""
 
-    client: distributed.Client
     cluster: tuple[str, ...]
     """The addresses of all workers that may own cells."""
-    workers: tuple[str, ...]
-    """The address of the worker that is asked to hold each share."""
-    shares: tuple[Any, ...]
-    """What each owner holds, as futures."""
     plan: _core.CellPlan
     sent: Any
     """The plan as a future."""
     growth: Growth
     recipe: Recipe
-    facts: dict[str, Any]
-    """What the client knows of the forest."""
     sample: Any = None
     """Rows from which substitutes for missing values of test rows are learned, as a future; None if
     the forest has substitutes."""
     link: Any = None
     """What calibrates predictions, as a future; None if nothing does."""
 
-    def submit(self, number: int, task: Any, *args: Any) -> Any:
-        """A task on the worker of a share, or on another one if that one is gone."""
-        where = {"workers": [self.workers[number]], "allow_other_workers": True, "pure": False}
-        return self.client.submit(task, *args, **where)
-
-    def each(self, task: Any, *args: Any) -> list[Any]:
-        """A task on each share, as futures."""
-        return [self.submit(number, task, own, *args) for number, own in enumerate(self.shares)]
-
-    def ask(self, task: Any) -> list[Any]:
-        """What each share answers to a task."""
-        found: list[Any] = self.client.gather(self.each(task))
-        return found
-
     def digest(self) -> str:
         """The digest of the one-machine forest."""
-        hashes = self.each(tasks.hashes)
-        return str(self.submit(0, tasks.digest, self.shares[0], self.sent, hashes).result())
+        hashes = self.each(CellShare.hashes)
+        return str(self.ask(0, tasks.digest, self.sent, hashes).result())
 
     def prediction(self, part: Any, number: int, n_outputs: int) -> Any:
         """The predictions of a partition, as a delayed array."""
@@ -140,7 +119,7 @@ class CellForest:
 
     def rows(self) -> list[Any]:
         """All rows in pieces, as futures."""
-        return self.each(tasks.first)
+        return self.each(CellShare.own_rows)
 
     def one_machine(self, forest: Any) -> Any:
         """The one-machine forest: an unfitted one, with the rows of all owners."""
@@ -216,7 +195,7 @@ def grow_forest(
     sent, owners = client.submit(tasks.given, plan, pure=False), cluster[:n_owners]
     routed = [client.submit(tasks.route, sent, own, growth, n_owners, pure=False) for own in pieces]
     pieces.clear()
-    forest = CellForest(client, cluster, owners, (), plan, sent, growth, recipe, known, sample)
+    forest = CellForest(client, owners, (), known, cluster, plan, sent, growth, recipe, sample)
     forest = _joined(forest, routed)
     return _calibrated(forest) if recipe.has_labels else _with_messages(forest, choosing)
 
@@ -225,10 +204,10 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
     """What all owners must know."""
     counts, settings = recipe.class_counts(facts), recipe.learned.settings
     names = list(counts) if recipe.has_labels else None
-    calibrating = judging = None
-    of_trend = np.empty(0, np.uint64)
+    left_out = LeftOut.none()
+    of_trend = judging = np.empty(0, np.uint64)
     if settings.get("calibration") is not None:
-        calibrating, of_trend = chooser.calibrating(np.array(names), recipe.learned)
+        left_out, of_trend = chooser.calibrating(np.array(names), recipe.learned)
     n_rows = sum(of.n_rows for of in facts)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
         judging = chooser.judging(facts)
@@ -240,7 +219,7 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
         recipe.declared,
         list(counts.values()),
         any(of.is_weighted for of in facts),
-        calibrating,
+        left_out,
         of_trend,
         judging,
         VERSION,
@@ -261,10 +240,6 @@ def _known(recipe: Recipe, names: list[Label] | None, facts: list[Facts]) -> dic
     """What the client knows of a forest."""
     learned = recipe.learned
     n_features = len(learned.low)
-    categories = None
-    if learned.tables:
-        tables = (learned.tables.get(feature) for feature in range(n_features))
-        categories = [None if table is None else dict(table) for table in tables]
     weights = label_weights(facts, recipe.known)
     return {
         "n_rows": sum(of.n_rows for of in facts),
@@ -276,7 +251,7 @@ def _known(recipe: Recipe, names: list[Label] | None, facts: list[Facts]) -> dic
         "hyperparameters": {},
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
         "feature_importances_": None if learned.learned is None else learned.learned.importances,
-        "categories_": categories,
+        "categories_": by_feature(learned.tables, n_features),
     }
 
 
@@ -292,22 +267,22 @@ def _joined(forest: CellForest, routed: list[Any]) -> CellForest:
         held.append(forest.submit(owner, tasks.hold, forest.growth, forest.sent, owner, own))
     routed.clear()
     del own
-    grown = [forest.submit(owner, tasks.grown, held[owner]) for owner in owners]
-    told = [forest.submit(owner, tasks.summaries, grown[owner]) for owner in owners]
-    shares = [forest.submit(owner, tasks.joined, grown[owner], told) for owner in owners]
+    grown = [forest.submit(owner, CellShare.grow, held[owner]) for owner in owners]
+    told = [forest.submit(owner, CellShare.summaries, grown[owner]) for owner in owners]
+    shares = [forest.submit(owner, CellShare.join, grown[owner], told) for owner in owners]
     wait_for(shares)
     return replace(forest, shares=tuple(shares))
 
 
 def _with_messages(forest: CellForest, sample: Any) -> CellForest:
     """The regressor with what its rule chooses from a sample of rows, and what follows from it."""
-    given = (forest.shares[0], forest.recipe.learned, sample)
-    chosen = forest.submit(0, regressor_share.chosen, *given)
-    told = forest.each(regressor_share.messages, chosen)
-    shares = forest.each(regressor_share.with_messages, chosen, told)
+    chosen = forest.ask(0, RegressorCellShare.choose, forest.recipe.learned, sample)
+    messages = forest.each(RegressorCellShare.messages, chosen)
+    shares = forest.each(RegressorCellShare.set_messages, chosen, messages)
     forest = replace(forest, shares=tuple(shares))
     if forest.growth.settings["noise"] == "local":
-        shares = forest.each(regressor_share.with_noise, forest.each(regressor_share.sizes))
+        sizes = forest.each(RegressorCellShare.sizes)
+        shares = forest.each(RegressorCellShare.set_sizes, sizes)
     wait_for(shares)
     facts = forest.facts | {"hyperparameters": hyperparameters_of(chosen.result())}
     return replace(forest, shares=tuple(shares), facts=facts)
@@ -315,9 +290,9 @@ def _with_messages(forest: CellForest, sample: Any) -> CellForest:
 
 def _calibrated(forest: CellForest) -> CellForest:
     """The forest with all that is learned from left-out predictions."""
-    if forest.growth.judging is not None:
+    if len(forest.growth.judging):
         forest = _with_discount(forest, forest.growth.judging)
-    if forest.growth.left_out is None:
+    if not len(forest.growth.left_out.arrivals):
         return forest
     link = forest.client.submit(tasks.pick, _links(forest, None), 0, pure=False)
     wait_for([link])
@@ -326,14 +301,14 @@ def _calibrated(forest: CellForest) -> CellForest:
 
 def _votes(forest: CellForest, arrivals: Any, discounts: list[float] | None) -> list[Any]:
     """What all owners say of left-out rows, as futures."""
-    return forest.each(classifier_share.left_out_votes, arrivals, discounts)
+    return forest.each(ClassifierCellShare.left_out_votes, arrivals, discounts)
 
 
 def _links(forest: CellForest, discounts: list[float] | None) -> Any:
     """What calibrates by discount, as a future."""
-    left_out = forest.growth.left_out
-    votes = [] if left_out is None else _votes(forest, left_out.arrivals, discounts)
-    return forest.submit(0, classifier_share.links, forest.shares[0], discounts, votes)
+    arrivals = forest.growth.left_out.arrivals
+    votes = _votes(forest, arrivals, discounts) if len(arrivals) else []
+    return forest.ask(0, ClassifierCellShare.links, discounts, votes)
 
 
 def _with_discount(forest: CellForest, judging: Ids) -> CellForest:
@@ -343,12 +318,11 @@ def _with_discount(forest: CellForest, judging: Ids) -> CellForest:
     for start in range(0, len(judging), _JUDGED_AT_A_TIME):
         some = judging[start : start + _JUDGED_AT_A_TIME]
         votes = _votes(forest, some, discounts)
-        of_some = (some, discounts, links, votes)
-        proba.append(forest.submit(0, classifier_share.judged, forest.shares[0], *of_some))
+        proba.append(forest.ask(0, ClassifierCellShare.judged, some, discounts, links, votes))
         # Votes are as long as what many predictions add, and are not needed any more.
         wait_for(proba[-1:])
-    chosen = forest.submit(0, classifier_share.chosen_discount, forest.shares[0], proba).result()
-    shares = forest.each(classifier_share.with_discount, chosen)
+    chosen = forest.ask(0, ClassifierCellShare.choose_discount, proba).result()
+    shares = forest.each(ClassifierCellShare.set_discount, chosen)
     wait_for(shares)
     learned = forest.recipe.learned
     learned = replace(learned, settings=learned.settings | {"discount": chosen})
@@ -374,7 +348,7 @@ def _with_cells(
     most = -(-n_rows // (_PER_OWNER * n_owners))
     one_less = growth.is_weighted and len(growth.left_out_of_all()) > 0
     plan = plan.refined(np.ones(plan.n_cells, bool), _FIRST_CUTS)
-    for left in reversed(range(_ROUNDS)):
+    for left in reversed(range(ROUNDS)):
         sent = client.submit(tasks.given, plan, pure=False)
         counts = client.gather(
             [client.submit(tasks.count, sent, own, growth.labels, pure=False) for own in pieces]

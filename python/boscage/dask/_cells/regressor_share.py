@@ -55,12 +55,14 @@ class RegressorCellShare(CellShare):
             words: NDArray[np.uint64] = self.core.messages(chosen, n_threads=self.n_threads())
         return words
 
-    def set_messages(self, chosen: Chosen, messages: Words) -> None:
+    def set_messages(self, chosen: Chosen, messages: Words) -> RegressorCellShare:
         """Pass all messages, unless that is done."""
         with self._lock:
             if not self._messages:
+                messages = [aligned(words) for words in messages]
                 self.core.set_messages(chosen, messages, n_threads=self.n_threads())
                 self._chosen, self._messages = chosen, messages
+        return self
 
     def sizes(self) -> NDArray[np.uint64]:
         """What other owners need of this share's errors for local noise."""
@@ -68,12 +70,14 @@ class RegressorCellShare(CellShare):
             words: NDArray[np.uint64] = self.core.sizes(n_threads=self.n_threads())
         return words
 
-    def set_sizes(self, sizes: Words) -> None:
+    def set_sizes(self, sizes: Words) -> RegressorCellShare:
         """Estimate local noise, unless that is done."""
         with self._lock:
             if not self._sizes:
+                sizes = [aligned(words) for words in sizes]
                 self.core.set_sizes(self._chosen, sizes, n_threads=self.n_threads())
                 self._sizes = sizes
+        return self
 
     def finished(self, rows: Rows, of_owners: list[NDArray[np.uint64]], link: Any) -> FloatArray:
         mean, variance = self.core.moments_of_components(rows, of_owners)
@@ -85,33 +89,6 @@ class RegressorCellShare(CellShare):
     def _learn(self, learned: tuple[Chosen, Words, Words]) -> None:
         chosen, messages, sizes = learned
         if messages:
-            self.set_messages(chosen, [aligned(words) for words in messages])
+            self.set_messages(chosen, messages)
         if sizes:
-            self.set_sizes([aligned(words) for words in sizes])
-
-
-def chosen(share: RegressorCellShare, learned: GrowthPlan, sample: Sample | None) -> Chosen:
-    """What the rule chooses from a sample of the forest's rows; without one, what is given."""
-    return share.choose(learned, sample)
-
-
-def messages(share: RegressorCellShare, chosen: Chosen) -> NDArray[np.uint64]:
-    """What other owners need of a share's messages."""
-    return share.messages(chosen)
-
-
-def with_messages(share: RegressorCellShare, chosen: Chosen, messages: Words) -> RegressorCellShare:
-    """The share with all messages."""
-    share.set_messages(chosen, [aligned(own) for own in messages])
-    return share
-
-
-def sizes(share: RegressorCellShare) -> NDArray[np.uint64]:
-    """What other owners need of a share's errors for local noise."""
-    return share.sizes()
-
-
-def with_noise(share: RegressorCellShare, sizes: Words) -> RegressorCellShare:
-    """The share with local noise."""
-    share.set_sizes([aligned(own) for own in sizes])
-    return share
+            self.set_sizes(sizes)

@@ -18,8 +18,9 @@ from boscage._validation import conform
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned
 from boscage.mondrian._forest.base import MondrianForest
-from boscage.mondrian._missing import Substitutes, fill, has_missing
-from boscage.mondrian.feature_rates._samples import Copies, KeyCounts, Places
+from boscage.mondrian._forest.cell_plans import RowFacts, facts_of
+from boscage.mondrian._missing import Substitutes, fill
+from boscage.mondrian.feature_rates._samples import DistinctRows, KeyCounts, Places
 
 Labels: TypeAlias = AnyArray | None
 """The sorted labels of a classifier; None for a regressor."""
@@ -66,29 +67,22 @@ class LeftOut:
     """Whether other rows have a row's features: 0 for none, 1 if all have its class, 2 if some have
     another."""
 
+    @classmethod
+    def none(cls) -> LeftOut:
+        """No rows."""
+        return cls(np.empty(0, np.uint64), np.empty(0, np.uint8))
+
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(RowFacts):
     """What the client must know of a piece."""
 
-    n_rows: int
-    labels: AnyArray
-    """The sorted labels; none of a regressor's."""
-    n_rows_of: AnyArray
-    """The number of rows of each label."""
     weights_of: list[Fraction]
-    """The sum of the weights of these rows, exactly."""
-    low: FloatArray
-    """The least value of each feature; infinity if there is none."""
-    high: FloatArray
+    """The sum of the weights of the rows of each label, exactly."""
     last_id: int
     is_weighted: bool
-    has_missing: bool
-    """Whether a row lacks a value."""
     arrivals: tuple[int, int]
     """The least and the greatest arrival."""
-    largest: float
-    """The largest target by magnitude; 0 for labels."""
 
 
 def label_counts(facts: Sequence[Facts], known: list[Label]) -> dict[Label, int]:
@@ -168,28 +162,18 @@ def numbered(found: tuple[Piece, Arrived], before: int, first_id: int | None, ol
 
 def facts(own: Piece, has_labels: bool) -> Facts:
     """Facts about the rows of a piece."""
-    n_rows = len(own.rows)
-    labels, codes = np.unique(own.target[: n_rows * has_labels], return_inverse=True)
-    n_rows_of = np.bincount(codes, minlength=len(labels))
-    weights_of = [Fraction(n) for n in n_rows_of.tolist()]
-    if own.weights is not None:
-        weights_of = [_exact_sum(own.weights[codes == code]) for code in range(len(labels))]
-    lower = upper = own.rows
-    if lacks_values := has_missing(own.rows):
-        missing = np.isnan(own.rows)
-        lower, upper = np.where(missing, np.inf, lower), np.where(missing, -np.inf, upper)
+    of_rows = facts_of(own.rows, own.target, has_labels=has_labels)
+    weights_of = [Fraction(n) for n in of_rows.n_rows_of.tolist()]
+    if own.weights is not None and has_labels:
+        codes = coded(own, of_rows.labels)
+        weights_of = [_exact_sum(own.weights[codes == code]) for code in range(len(weights_of))]
+    has_rows = of_rows.n_rows > 0
     return Facts(
-        n_rows,
-        labels,
-        n_rows_of,
-        weights_of,
-        lower.min(axis=0, initial=np.inf).astype(float),
-        upper.max(axis=0, initial=-np.inf).astype(float),
-        int(own.numbers.max()) if n_rows else 0,
-        own.weights is not None,
-        lacks_values,
-        (int(own.arrivals.min()), int(own.arrivals.max())) if n_rows else (0, 0),
-        0.0 if has_labels else float(np.abs(own.target).max(initial=0.0)),
+        **vars(of_rows),
+        weights_of=weights_of,
+        last_id=int(own.numbers.max()) if has_rows else 0,
+        is_weighted=own.weights is not None,
+        arrivals=(int(own.arrivals.min()), int(own.arrivals.max())) if has_rows else (0, 0),
     )
 
 
@@ -233,17 +217,17 @@ def first_places(parts: list[KeyCounts], n: int) -> Places:
     return KeyCounts.sum(parts).first_places(n)
 
 
-def copies(
+def distinct_rows(
     own: Piece,
     filler: Filler | None,
     labels: Labels,
     places: Places,
     order: int,
     features: IntArray | None,
-) -> Copies:
+) -> DistinctRows:
     """The rows of a piece that have the keys of places."""
     targets = coded(own, labels)
-    return Copies.of(places, _filled(own, filler), targets, own.weights, order, features)
+    return DistinctRows.of(places, _filled(own, filler), targets, own.weights, order, features)
 
 
 def _filled(own: Piece, filler: Filler | None) -> Rows:
@@ -256,7 +240,7 @@ def arrivals(own: Piece) -> Ids:
     return own.arrivals
 
 
-def arrivals_of(own: Piece, found: Copies) -> Ids:
+def arrivals_of(own: Piece, found: DistinctRows) -> Ids:
     """The same of some rows."""
     return own.arrivals[found.numbers]
 
@@ -299,22 +283,6 @@ def shared_out_ids(own: Any, n: int) -> list[tuple[Ids, IntArray]]:
     ids = aligned(own.numbers if isinstance(own, Piece) else own[2])
     each = (np.flatnonzero(ids % np.uint64(n) == group) for group in range(n))
     return [(ids[rows], rows) for rows in each]
-
-
-def same_id(groups: list[tuple[Ids, IntArray]]) -> list[tuple[int, int, int]]:
-    """The first id of a group that occurs twice, where it is held and in which row, both times.
-
-    Nothing if all differ.
-    """
-    ids = np.concatenate([own for own, _ in groups])
-    order = np.argsort(ids, kind="stable")
-    same = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
-    starts = np.cumsum([0, *(len(own) for own, _ in groups)])
-    places = []
-    for at in order[[same[0], same[0] + 1]] if same.size else ():
-        holder = int(np.searchsorted(starts, at, side="right")) - 1
-        places.append((int(ids[at]), holder, int(groups[holder][1][at - starts[holder]])))
-    return places
 
 
 def received(rows: Piece) -> Piece:

@@ -1,8 +1,8 @@
 """Some rows of a forest whose cells are apart, chosen among those that all workers hold.
 
 They are the first ones in an order that the rows' contents determine, so that they are those of one
-machine. What travels is 16 bytes for each distinct row of features, and all rows that are copies of
-a chosen one.
+machine. What travels is 16 bytes for each distinct row of features, and all rows that have the
+features of a chosen one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.rows import Facts, Filler, Labels, LeftOut, sorted_labels
 from boscage.mondrian._discount import judging_arrivals
 from boscage.mondrian._forest.growth import GrowthPlan
-from boscage.mondrian.feature_rates._samples import Copies, Places, Sample, learning_order
+from boscage.mondrian.feature_rates._samples import DistinctRows, Places, learning_order
 from boscage.mondrian.feature_rates._shared import rows_to_learn_from
 
 
@@ -81,7 +81,8 @@ class Chooser:
 
     def _sample(self, facts: list[Facts], places: Any, found: list[Any]) -> Any:
         n_rows, is_weighted = sum(of.n_rows for of in facts), any(of.is_weighted for of in facts)
-        return self.client.submit(_sample, places, found, n_rows, is_weighted, pure=False)
+        options = {"is_weighted": is_weighted, "pure": False}
+        return self.client.submit(Places.sample, places, found, n_rows, **options)
 
     def _first(
         self,
@@ -108,23 +109,23 @@ class Chooser:
         ]
         places = client.submit(Places.first, groups, n, pure=False)
         return places, [
-            client.submit(rows.copies, own, filler, labels, places, order, features, pure=False)
+            client.submit(
+                rows.distinct_rows, own, filler, labels, places, order, features, pure=False
+            )
             for own in self.pieces
         ]
 
 
-def _sample(places: Places, found: list[Copies], n_rows: int, is_weighted: bool) -> Sample:
-    """The rows at some places, given all rows of their keys."""
-    return places.sample(found, n_rows, is_weighted=is_weighted)
+def _left_out(places: Places, found: list[DistinctRows], arrivals: list[Ids]) -> LeftOut:
+    """The rows at some places as rows that are left out, given all rows of their keys.
 
-
-def _left_out(places: Places, found: list[Copies], arrivals: list[Ids]) -> LeftOut:
-    """The same as rows that are left out, given how many rows came before each."""
-    every = Copies.join(found)
+    Also given is how many rows came before each of these.
+    """
+    every = DistinctRows.join(found)
     return LeftOut(np.concatenate(arrivals)[places.among(every)], _have_copies(places, every))
 
 
-def _have_copies(places: Places, found: Copies) -> NDArray[np.uint8]:
+def _have_copies(places: Places, found: DistinctRows) -> NDArray[np.uint8]:
     """Of each place, as `LeftOut.copies`, given all rows of the keys."""
     keys, of_row = np.unique(found.keys, return_inverse=True)
     n_rows = np.bincount(of_row, found.n_equal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from boscage._types import FloatArray, Ids, Label, Rows
 from boscage.dask._cells.rows import Labels, LeftOut, Piece, received
 from boscage.dask._shares import aligned, new_forest
 from boscage.mondrian._forest.base import MondrianForest
+
+Self = TypeVar("Self", bound="CellShare")
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,17 @@ class Growth:
     n_rows_of: list[int]
     """The number of rows of each label, of all owners."""
     is_weighted: bool
-    left_out: LeftOut | None
-    """The rows that calibrate, which all owners have; None if nothing is calibrated."""
+    left_out: LeftOut
+    """The rows that calibrate, which all owners have; none if nothing is calibrated."""
     of_trend: Ids
     """The arrivals of the rows that a trend is fitted to, which the first owner has."""
-    judging: Ids | None
-    """The arrivals of the rows that judge discounts; None if the discount is known."""
+    judging: Ids
+    """The arrivals of the rows that judge discounts; none if the discount is known."""
     version: str
 
     def left_out_of_all(self) -> list[Ids]:
         """The arrivals of rows that are left out of all trees."""
-        calibrating = [] if self.left_out is None else [self.left_out.arrivals]
-        return calibrating if self.judging is None else [*calibrating, self.judging]
+        return [rows for rows in (self.left_out.arrivals, self.judging) if len(rows)]
 
     def encoded(self, rows: Piece) -> tuple[Any, ...]:
         """Targets as the compiled model takes them."""
@@ -58,9 +59,10 @@ class Growth:
 class CellShare:
     """What an owner of cells holds: first rows, then subtrees, and then the tops of all trees.
 
-    Each step is made in place, since a copy would double the memory. That is safe: what may be read
-    before a step does not change by it, and no step is made twice. Only a chosen discount changes
-    what is read: before, readers say which discounts they mean.
+    Methods are Dask's tasks. Those that make a step return the share, and make it in place, since a
+    copy would double the memory. That is safe: what may be read before a step does not change by
+    it, and no step is made twice. Only a chosen discount changes what is read: before, readers say
+    which discounts they mean.
     """
 
     core: Any
@@ -97,11 +99,12 @@ class CellShare:
         """The threads of this worker, or those that were asked for."""
         return new_forest(self._growth.template)._n_threads()
 
-    def grow(self) -> None:
+    def grow(self: Self) -> Self:
         """Draw the subtrees, unless that is done."""
         with self._lock:
             if not self.core.is_grown:
                 self.core.grow(n_threads=self.n_threads())
+        return self
 
     def summaries(self) -> NDArray[np.uint64]:
         """What other owners need of this share."""
@@ -109,12 +112,14 @@ class CellShare:
             words: NDArray[np.uint64] = self.core.summaries()
         return words
 
-    def join(self, summaries: list[NDArray[np.uint64]]) -> None:
+    def join(self: Self, summaries: list[NDArray[np.uint64]]) -> Self:
         """Make the tops of all trees, unless that is done."""
         with self._lock:
             if not self.core.is_joined:
+                summaries = [aligned(words) for words in summaries]
                 self.core.join(summaries)
                 self._summaries = summaries
+        return self
 
     def held(self) -> Piece:
         """The rows that are here."""
@@ -123,9 +128,14 @@ class CellShare:
         return Piece(core.rows(), core.targets(), weights, arrivals, ids, self._owner)
 
     def own_rows(self) -> Piece:
-        """The rows of this owner's cells of the first tree, as they came."""
+        """The rows of this owner's cells of the first tree, as they came; each is of one owner."""
         own, labels = self.held().of(self.core.first_rows()), self._growth.labels
         return own if labels is None else replace(own, target=labels[own.target])
+
+    def hashes(self) -> tuple[bytes, bytes]:
+        """The hashes of this owner's subtrees, and of its rows of the first tree."""
+        found: tuple[bytes, bytes] = self.core.hashes()
+        return found
 
     def lists(self, rows: Rows) -> NDArray[np.uint64]:
         """What this owner's trees say of rows."""
@@ -146,5 +156,5 @@ class CellShare:
         if state["is_grown"]:
             self.grow()
         if state["summaries"]:
-            self.join([aligned(words) for words in state["summaries"]])
+            self.join(state["summaries"])
         self._learn(state["learned"])

@@ -88,34 +88,6 @@ def hold(growth: Growth, plan: _core.CellPlan, owner: int, pieces: list[Piece]) 
     return growth.share(growth, plan, owner, joined_pieces(pieces, growth.is_weighted, owner))
 
 
-def grown(share: CellShare) -> CellShare:
-    """The share with its subtrees."""
-    share.grow()
-    return share
-
-
-def summaries(share: CellShare) -> NDArray[np.uint64]:
-    """What other owners need of a share."""
-    return share.summaries()
-
-
-def joined(share: CellShare, words: list[NDArray[np.uint64]]) -> CellShare:
-    """The share with the tops of all trees."""
-    share.join([aligned(own) for own in words])
-    return share
-
-
-def held(share: CellShare) -> tuple[int, int]:
-    """Numbers of rows, and of pairs of a row and a tree, that an owner holds."""
-    return share.core.n_rows, share.core.n_pairs
-
-
-def hashes(share: CellShare) -> tuple[bytes, bytes]:
-    """The hashes of an owner's subtrees, and of its rows of the first tree."""
-    found: tuple[bytes, bytes] = share.core.hashes()
-    return found
-
-
 def digest(share: CellShare, plan: _core.CellPlan, of_owners: list[tuple[bytes, bytes]]) -> str:
     """The digest of the whole forest."""
     cells = np.zeros((plan.n_cells, 16), np.uint8)
@@ -123,11 +95,6 @@ def digest(share: CellShare, plan: _core.CellPlan, of_owners: list[tuple[bytes, 
         cells[plan.owners == owner] = np.frombuffer(own, np.uint8).reshape(-1, 16)
     rows = b"".join(rows for _, rows in of_owners)
     return str(share.core.digest(rows, plan.tree_hashes(cells.tobytes())))
-
-
-def first(share: CellShare) -> Piece:
-    """The rows of an owner's cells of the first tree: of all owners all rows, each once."""
-    return share.own_rows()
 
 
 # -- prediction -----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from boscage._types import AnyArray, BoolArray, FloatArray, Ids, Maps, Rows
 from boscage.mondrian._categories import (
     Table,
     Tables,
+    by_feature,
     extend,
     put,
     to_core,
@@ -446,10 +447,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     def categories_(self) -> list[Table | None] | None:
         """The place of each category of each feature; None if no feature is categorical."""
         self._require_model()
-        if not self._tables:
-            return None
-        tables = (self._tables.get(feature) for feature in range(self.n_features_in_))
-        return [None if table is None else dict(table) for table in tables]
+        return by_feature(self._tables, self.n_features_in_)
 
     @property
     def is_categorical_(self) -> BoolArray | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boscage import _core
-from boscage._types import FloatArray
+from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._categories import Singles, Tables, to_core
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
-from boscage.mondrian._missing import Substitutes
+from boscage.mondrian._missing import Substitutes, has_missing
 from boscage.mondrian.feature_rates._samples import Sample
 
 Counts: TypeAlias = tuple[NDArray[np.uint64], list[FloatArray], list[NDArray[np.uint64]]]
@@ -29,6 +30,55 @@ HYPERPARAMETERS = (
     "coarse_rate",
 )
 """The names of what the compiled ``choose`` returns first."""
+ROUNDS = 12
+"""Rows are counted at most so often: those of a cell that hardly differ are never separated."""
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What must be known of all rows before anything is learned from them; also of a part."""
+
+    n_rows: int
+    labels: AnyArray
+    """The sorted labels; none of a regressor's."""
+    n_rows_of: AnyArray
+    """The number of rows of each label."""
+    largest: float
+    """The largest target by magnitude; 0 for labels."""
+    low: FloatArray
+    """The least value of each feature; infinity if there is none."""
+    high: FloatArray
+    """The greatest value of each feature; minus infinity if there is none."""
+    has_missing: bool
+    """Whether a row lacks a value."""
+
+    def and_(self, other: RowFacts) -> RowFacts:
+        """Those of the rows of both."""
+        labels, codes = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
+        n_rows_of = np.zeros(len(labels), np.int64)
+        np.add.at(n_rows_of, codes, np.concatenate([self.n_rows_of, other.n_rows_of]))
+        return RowFacts(
+            self.n_rows + other.n_rows,
+            labels,
+            n_rows_of,
+            max(self.largest, other.largest),
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.has_missing or other.has_missing,
+        )
+
+
+def facts_of(X: Rows, y: AnyArray, *, has_labels: bool) -> RowFacts:
+    """The facts of some rows and their targets, which are labels or numbers."""
+    labels, n_rows_of = np.unique(y[: len(y) * has_labels], return_counts=True)
+    largest = 0.0 if has_labels else float(np.abs(y).max(initial=0.0))
+    lower = upper = X
+    if lacks_values := has_missing(X):
+        missing = np.isnan(X)
+        lower, upper = np.where(missing, np.inf, X), np.where(missing, -np.inf, X)
+    low = lower.min(axis=0, initial=np.inf).astype(float)
+    high = upper.max(axis=0, initial=-np.inf).astype(float)
+    return RowFacts(len(X), labels, n_rows_of, largest, low, high, lacks_values)
 
 
 def hyperparameters_of(chosen: Sequence[float]) -> dict[str, float]:
@@ -103,7 +153,7 @@ def chosen_apart(
     """
     X, y, weights = sample.X, sample.y, sample.weights
     new = NewRows(X, {}, (y,), {}, None, weights)
-    share = (0, _core.MondrianRegressor(**learned.settings).n_trees_to_choose)
+    share = (0, forest._n_trees_to_choose(learned.settings))
     model = forest._draw(learned, new, n_threads=n_threads, share=share)
     chosen: list[float] = model.choose(moments, n_threads=n_threads)
     return chosen

@@ -118,6 +118,10 @@ class GrowingForest(Estimator):
     def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
         """An empty compiled model."""
 
+    def _n_trees_to_choose(self, settings: dict[str, Any]) -> int:
+        """How many of the first trees choose what all trees are to know."""
+        return int(self._new_model(settings, 0).n_trees_to_choose)
+
     @abstractmethod
     def _learn_rates(
         self, sample: Sample, *, settings: dict[str, Any], **options: Any
@@ -226,14 +230,7 @@ class GrowingForest(Estimator):
             if substitutes is None:
                 substitutes = learn_substitutes(rows, encoded[0], seed=seed)
             complete = fill(rows, substitutes, low, high)
-        learned, weights, maps = None, None, None
-        if self.feature_maps is not None:
-            if isinstance(self.feature_weights, str):
-                raise ValueError(
-                    "feature_maps cannot be given with feature_weights='learned', which learns "
-                    "maps; give the weights as well, or None for equal ones"
-                )
-            maps = _validation.check_maps(self.feature_maps, rows.shape[1])
+        learned, weights, maps = None, None, self._given_maps(rows.shape[1])
         if self._learns_rates():
             if sample is None:
                 sample = self._sample(complete, encoded[0], new.weights, seed)
@@ -249,6 +246,17 @@ class GrowingForest(Estimator):
         if maps is None:
             maps = _maps_of_narrow(low, high, weights)
         return GrowthPlan(settings, seed, low, high, weights, maps, tables, substitutes, learned)
+
+    def _given_maps(self, n_features: int) -> Maps | None:
+        """The parameter ``feature_maps``, checked."""
+        if self.feature_maps is None:
+            return None
+        if isinstance(self.feature_weights, str):
+            raise ValueError(
+                "feature_maps cannot be given with feature_weights='learned', which learns maps; "
+                "give the weights as well, or None for equal ones"
+            )
+        return _validation.check_maps(self.feature_maps, n_features)
 
     def _learn(
         self,

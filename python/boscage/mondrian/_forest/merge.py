@@ -35,11 +35,11 @@ class MergingForest(StoredForest):
         The result is, bit for bit, the forest fitted to both sets of rows, so training can be
         distributed over machines. Both forests need the same ``random_state`` (an integer),
         parameters, reference ranges (``feature_range``), feature weights, feature maps,
-        ``categories`` and, where values are missing, ``substitutes``. If
-        weights or maps are to be learned, start all shards from copies of one fitted forest that
-        has forgotten its rows, or pass one forest's ``feature_weights_`` and ``feature_maps_`` to
-        all shards. A forest in its warm-up (``warm_up_left_``) takes over what the other has
-        learned; if both are, ranges and weights are learned anew from the rows of both.
+        ``categories`` and, where values are missing, ``substitutes``. If weights or maps are to be
+        learned, start all shards from copies of one fitted forest that has forgotten its rows, or
+        pass one forest's ``feature_weights_`` and ``feature_maps_`` to all shards. A forest in its
+        warm-up (``warm_up_left_``) takes over what the other has learned; if both are, ranges and
+        weights are learned anew from the rows of both.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class MergingForest(StoredForest):
         theirs = other._require_model()
         if theirs is model:
             raise ValueError("a forest cannot be merged with itself: its ids would occur twice")
-        names = [getattr(forest, "feature_names_in_", None) for forest in (self, other)]
+        names = [forest._names() for forest in (self, other)]
         if names[0] is not None and names[1] is not None and list(names[0]) != list(names[1]):
             raise ValueError(
                 f"the forests have different features: {list(names[0])} and {list(names[1])}"

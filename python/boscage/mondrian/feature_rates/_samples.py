@@ -114,16 +114,16 @@ class Places:
         order = np.lexsort(columns[::-1])[:n]
         return cls(*(column[order] for column in columns))
 
-    def sample(self, parts: Sequence[Copies], n_rows: int, *, is_weighted: bool) -> Sample:
+    def sample(self, parts: Sequence[DistinctRows], n_rows: int, *, is_weighted: bool) -> Sample:
         """The sample, given the rows of its keys."""
-        found = Copies.join(parts)
+        found = DistinctRows.join(parts)
         rows = self.among(found)
         weights = found.weights[rows] if is_weighted else None
         return Sample(
             np.ascontiguousarray(found.X[rows], np.float64), found.y[rows], weights, n_rows
         )
 
-    def among(self, found: Copies) -> IntArray:
+    def among(self, found: DistinctRows) -> IntArray:
         """The numbers of the places' rows among all rows of their keys."""
         order = np.lexsort([found.weights, found.y, found.keys])
         ends = np.cumsum(found.n_equal[order])
@@ -134,8 +134,8 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Copies:
-    """Rows of some keys, equal ones once."""
+class DistinctRows:
+    """The rows of some keys, equal ones once."""
 
     keys: Ids
     X: Rows
@@ -155,7 +155,7 @@ class Copies:
         weights: FloatArray | None,
         order: int,
         features: IntArray | None = None,
-    ) -> Copies:
+    ) -> DistinctRows:
         """Those of some rows, which have the keys of places in the order of a seed.
 
         The keys are of some features or of all; rows that differ in others count as equal.
@@ -169,7 +169,7 @@ class Copies:
         return cls(keys[own], X[own], y[own], each[own], n_equal, own)
 
     @classmethod
-    def join(cls, parts: Sequence[Copies]) -> Copies:
+    def join(cls, parts: Sequence[DistinctRows]) -> DistinctRows:
         """Those of all parts."""
         names = (field.name for field in fields(cls))
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -82,8 +82,8 @@ def rates_by(
     if not importances[features].any():
         return np.ones_like(rates)
     start = np.maximum(importances[features] / importances[features].max(), 1e-3)
-    # Threads are slower than one at this size, and `n_jobs` limits them. What one call has set,
-    # another must not take for the user's limit.
+    # Threads are slower than one at this size, since they wait for each other in busy loops, and
+    # `n_jobs` limits them. What one call has set, another must not take for the user's limit.
     with _LIMITED, _blas().limit(limits=1, user_api="blas"):
         found = maximise(Z[:, features], start / start.sum())
     found = np.maximum(found / found.max(), LEAST_RATE)
@@ -97,7 +97,6 @@ def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
     from scipy.linalg import lapack
     from scipy.optimize import minimize
     from scipy.spatial.distance import squareform
-    from threadpoolctl import threadpool_limits
 
     n, d = Z.shape
     first, second = np.triu_indices(n, 1)
@@ -129,7 +128,5 @@ def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
     bounds = [(-14.0, 7.0)] * d + [(-5.0, 5.0), (-9.0, 3.0)]
     theta = np.r_[np.log(start), 0.0, np.log(0.1)]
     options = {"maxiter": MAX_STEPS}
-    # On matrices of this size, threads of linear algebra mostly wait for each other in busy loops.
-    with threadpool_limits(1, user_api="blas"):
-        found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(np.exp(found.x[:d]))
