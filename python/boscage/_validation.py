@@ -6,23 +6,24 @@ import math
 import operator
 import os
 import reprlib
-from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._input.columns import as_table, checked_text, column_name, column_names, is_missing
-from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
+from boscage._input.columns import as_table, column_name, column_names, is_missing
+from boscage._types import AnyArray, FloatArray, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
+MAX_END = 4e307
+"""The greatest absolute value that the end of a reference range may have."""
 # The most threads on a machine with fewer processors.
 _MAX_THREADS = 256
 
@@ -193,7 +194,7 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> FloatArray:
 
 
 def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
-    """Class labels as a one-dimensional array; `encode` turns them into codes."""
+    """Class labels as a one-dimensional array; `boscage._input.labels.encode` makes codes."""
     column = _column(estimator, y, n_rows)
     if column.dtype.kind == "O":
         kinds = {type(value) for value in column}
@@ -205,7 +206,9 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
             raise TypeError(f"y mixes labels of types {names}; expected labels of one type")
     if column.dtype.kind == "f":
         require_finite(column, "y")
-        large = np.flatnonzero(np.abs(column) > 2.0**53)
+        # Half precision does not have the bound.
+        wide = column.astype(np.promote_types(column.dtype, np.float64))
+        large = np.flatnonzero(np.abs(wide) > 2.0**53)
         if large.size:
             raise ValueError(
                 f"y holds {column[large[0]]} in row {large[0]}; a label of type float must be "
@@ -244,71 +247,6 @@ def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
 def _is_column(y: Any) -> bool:
     """Whether scikit-learn's checks, which are slow, would find nothing to do."""
     return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
-
-
-def encode(y: AnyArray, known: Collection[Label]) -> tuple[NDArray[np.uint32], list[Label]]:
-    """Labels as codes and the sorted list of labels, of the type of the known ones."""
-    unique, codes = np.unique(y, return_inverse=True)
-    labels = conform(unique, known, "y")
-    return codes.astype(np.uint32), labels
-
-
-def check_classes(classes: Any, known: Collection[Label]) -> list[Label]:
-    """Declared labels, sorted and without repetitions."""
-    declared = np.asarray(classes)
-    if declared.ndim != 1 or not declared.size:
-        raise ValueError(f"classes has shape {declared.shape}; expected a list of labels")
-    try:
-        unique = np.unique(declared)
-    except TypeError as error:
-        raise TypeError("classes mixes labels of several types; expected one type") from error
-    return conform(unique, known, "classes")
-
-
-def conform(unique: AnyArray, known: Collection[Label], what: str) -> list[Label]:
-    """Labels as Python values of one type: that of the known classes, if there are any.
-
-    A stream may hold 0 and 1 as integers at first and as floats later; they are the same classes.
-    """
-    labels: list[Label] = [_plain(value, what) for value in unique.tolist()]
-    kinds = {type(label) for label in labels}
-    if len(kinds) > 1:
-        named = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise TypeError(f"{what} mixes labels of types {named}; expected labels of one type")
-    if not known:
-        return labels
-    kind = type(next(iter(known)))
-    out: list[Label] = []
-    for label in labels:
-        if type(label) is not kind:
-            if str in (kind, type(label)) or kind(label) != label:
-                raise ValueError(
-                    f"{what} holds the label {label!r}, but the classes so far are of type "
-                    f"{kind.__name__} ({_listed(known)})"
-                )
-            label = kind(label)
-        out.append(label)
-    return out
-
-
-def _plain(value: Any, what: str) -> Label:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{what} holds the label {value}; integers must fit 64 bits")
-    if isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, str):
-        return checked_text(value, f"{what} holds the label")
-    raise TypeError(
-        f"{what} holds the label {value!r} of type {type(value).__name__}; "
-        "expected booleans, integers, floats or strings"
-    )
-
-
-def _listed(values: Collection[Label]) -> str:
-    shown = [repr(value) for value in list(values)[:8]]
-    return ", ".join(shown + ["..."] * (len(values) > 8))
 
 
 # -- parameters -----------------------------------------------------------------------------------
@@ -382,6 +320,12 @@ def check_draws(n: Any) -> int:
     return int(n)
 
 
+def check_verbose(verbose: Any) -> None:
+    """A boolean or an integer."""
+    if not isinstance(verbose, (bool, np.bool_)) and not is_integer(verbose):
+        raise TypeError(f"verbose must be a boolean or an integer, found {verbose!r}")
+
+
 def check_generator(random_state: Any) -> Any:
     """A generator of random numbers: NumPy's new one as it is, or what scikit-learn makes of it."""
     if isinstance(random_state, np.random.Generator):
@@ -419,6 +363,13 @@ def check_range(value: Any, n_features: int) -> tuple[FloatArray | None, FloatAr
         d = crossed[0]
         raise ValueError(
             f"feature_range must have low <= high, found {low[d]} and {high[d]} for feature {d}"
+        )
+    large = np.flatnonzero(np.maximum(-low, high) > MAX_END)
+    if large.size:
+        d = large[0]
+        raise ValueError(
+            f"feature_range must lie within +-{MAX_END:g}, found {low[d]:g} and {high[d]:g} for "
+            f"feature {d}"
         )
     return low, high
 

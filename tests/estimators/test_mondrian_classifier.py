@@ -254,3 +254,39 @@ def test_the_discount_can_change_between_updates() -> None:
 def test_bad_discounts_are_refused(discount: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="discount"):
         make(discount=discount).fit(X, Y)
+
+
+@pytest.mark.parametrize("warm_up", [0, 500])
+@pytest.mark.parametrize("kinds", [(int, float), (float, int), (int, bool), (bool, np.float32)])
+def test_merged_labels_are_of_the_type_of_the_first_forest(
+    kinds: tuple[Any, Any], warm_up: int
+) -> None:
+    """A shard whose labels are 0.0 and 1.0 has the classes of one with 0 and 1."""
+    x = np.random.default_rng(0).uniform(size=(60, 2))
+    y = (x[:, 0] > 0.5).astype(int)
+
+    def shard(rows: slice, kind: Any, classes: Any = None) -> MondrianForestClassifier:
+        model = make(n_estimators=5, warm_up=warm_up)
+        labels = y[rows].astype(kind)
+        return model.partial_fit(x[rows], labels, classes=classes, ids=np.arange(60)[rows])
+
+    first, other = kinds
+    whole = shard(slice(60), first, classes=np.array([0, 1], first))
+    merged = shard(slice(30), first) + shard(slice(30, 60), other, np.array([0, 1], other))
+    assert merged.classes_.dtype == whole.classes_.dtype
+    np.testing.assert_array_equal(merged.classes_, whole.classes_)
+    assert merged.digest() == whole.digest()
+    np.testing.assert_array_equal(merged.predict_proba(x), whole.predict_proba(x))
+
+
+def test_labels_that_are_no_classes_of_the_same_type_are_not_merged() -> None:
+    x = np.random.default_rng(0).uniform(size=(60, 2))
+    y = x[:, 0] > 0.5
+    one = make().fit(x[:30], y[:30], ids=range(30))
+    before = one.digest()
+    for labels in (y[30:].astype(str), 2 * y[30:].astype(int)):
+        other = make().fit(x[30:], labels, ids=range(30, 60))
+        with pytest.raises(ValueError, match="types of labels"):
+            one.merge(other)
+        assert one.digest() == before
+        np.testing.assert_array_equal(one.classes_, [False, True])

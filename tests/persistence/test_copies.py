@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone
 
 import boscage
+from boscage import MondrianForestClassifier, MondrianForestRegressor
 from small_forests import KINDS, X, Y, both, copies, make, predict
 
 
@@ -32,6 +33,42 @@ def test_copies_are_equal_and_go_on_by_themselves(kind: Any, tmp_path: Path) -> 
         np.testing.assert_array_equal(twin.ids_, expected.ids_, name)
         np.testing.assert_array_equal(predict(twin), predict(expected), name)
     assert model.digest() == before
+
+
+CHANGES: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
+    (MondrianForestClassifier, {}, {"calibration": None, "trend": None, "predictive": "realised"}),
+    (MondrianForestClassifier, {"calibration": None, "trend": None}, {"calibration": "loo"}),
+    (MondrianForestClassifier, {"joint_kernel": "trees"}, {"posterior": "joint"}),
+    (MondrianForestClassifier, {}, {"discount": np.float32(3.0), "warm_up": 7}),
+    (MondrianForestRegressor, {}, {"predictive": "realised", "window_size": 20}),
+    (MondrianForestRegressor, {"random_state": 0}, {"random_state": None}),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "changed"), CHANGES)
+def test_copies_keep_what_was_set_after_the_last_update(
+    kind: Any, given: dict[str, Any], changed: dict[str, Any], tmp_path: Path
+) -> None:
+    model = make(kind, **given).fit(X[:50], Y[:50]).set_params(**changed)
+    twins = copies(model, tmp_path)
+    expected = model.get_params()
+    model.partial_fit(X[50:], Y[50:])
+    for name, twin in twins.items():
+        found = twin.get_params()
+        for key in {*given, *changed}:
+            assert found[key] == expected[key], (name, key)
+        twin.partial_fit(X[50:], Y[50:])
+        np.testing.assert_array_equal(predict(twin), predict(model), name)
+
+
+def test_a_parameter_that_needs_a_new_fit_is_refused_after_loading(tmp_path: Path) -> None:
+    model = make(MondrianForestRegressor).fit(X[:50], Y[:50])
+    model.set_params(lifetime=2.0, feature_range=(np.zeros(3), np.ones(3))).save(tmp_path / "m")
+    loaded = boscage.load(tmp_path / "m")
+    assert loaded.lifetime == 2.0
+    assert loaded.feature_range == [[0.0] * 3, [1.0] * 3]
+    with pytest.raises(ValueError, match="call fit to grow a new forest"):
+        loaded.partial_fit(X[50:], Y[50:])
 
 
 @both

@@ -119,14 +119,30 @@ def test_balanced_follows_the_rows_of_a_forest():
     np.testing.assert_allclose(weighted, plain / plain.sum(axis=1, keepdims=True), rtol=1e-13)
 
 
-def test_declared_classes_without_rows_count_as_if_they_had_one():
+def test_declared_classes_without_rows_weigh_as_the_most_frequent_one():
     X, y = three_classes()
     forest = MondrianForestClassifier(10, class_weight="balanced", random_state=0)
     forest.partial_fit(X[y != "c"], y[y != "c"], classes=["a", "b", "c"])
     weighted = forest.predict_proba(X)
     plain = forest.set_params(class_weight=None).predict_proba(X)
-    plain = plain / [(y == "a").sum(), (y == "b").sum(), 1.0]
+    counts = [(y == "a").sum(), (y == "b").sum()]
+    plain = plain / [*counts, max(counts)]
     np.testing.assert_allclose(weighted, plain / plain.sum(axis=1, keepdims=True), rtol=1e-13)
+
+
+@pytest.mark.parametrize("posterior", ["kneser-ney", "joint"])
+def test_balancing_does_not_make_classes_without_rows_probable(posterior):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    is_noise = rng.random(500) < 0.05
+    y = np.where(is_noise, rng.integers(0, 2, 500), X[:, 0] > 0.0).astype(int)
+    settings = {"posterior": posterior, "feature_weights": None, "random_state": 0}
+    forest = MondrianForestClassifier(10, class_weight="balanced", **settings)
+    proba = forest.partial_fit(X, y, classes=[0, 1, 2]).predict_proba(X)
+    plain = forest.set_params(class_weight=None).predict_proba(X)
+    assert (plain[:, 2] > 0.0).all()  # the noise of the calibration
+    assert (proba[:, 2] <= plain[:, 2] * (1.0 + 1e-12)).all()
+    assert (proba.argmax(axis=1) == y).mean() > 0.8
 
 
 def test_left_out_rows_are_weighted_as_new_ones():
@@ -283,14 +299,74 @@ def test_wrong_weights_are_refused_before_the_fit(model, value, error, message):
     assert not hasattr(model, "_model")
 
 
-def test_weights_of_unknown_classes_are_refused(model):
+def test_labels_that_are_no_classes_do_not_count(model):
     X, y = three_classes()
-    model.fit(X, y).set_params(class_weight={"a": 2.0, "z": 3.0})
-    with pytest.raises(ValueError, match=r"The classes, .*'b', 'c'.* are not in class_weight"):
-        model.predict_proba(X)
-    # Weights of all classes, and of one that may come later, are fine.
-    model.set_params(class_weight={"a": 2.0, "b": 1.0, "c": 1.0, "z": 3.0})
-    assert model.predict_proba(X).shape == (len(X), 3)
+    expected = model.fit(X, y).set_params(class_weight={"a": 2.0}).predict_proba(X)
+    for value in ({"a": 2.0, "z": 3.0}, {"a": 2.0, "z": 0.0, 7: 5.0}):
+        found = model.set_params(class_weight=value).predict_proba(X)
+        np.testing.assert_array_equal(found, expected)
     model.set_params(class_weight={"a": 0.0, "b": 0, "c": 0.0})
     with pytest.raises(ValueError, match="class_weight is zero for all classes"):
         model.predict_proba(X)
+
+
+def test_a_fit_refuses_weights_of_other_labels_alone(model):
+    X, y = three_classes(50)
+    model.set_params(class_weight={"A": 2.0, 1: 3.0})
+    message = r"has weights for 'A', 1, but y has the labels 'a', 'b', 'c'; expected at least one"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "_model")
+    for value in ({}, {"A": 2.0, "a": 1.0}):
+        model.set_params(class_weight=value).fit(X, y)
+
+
+@pytest.mark.parametrize("weight", [{"c": 5.0}, {"c": 0.0}, {"c": 5.0, "z": 2.0}], ids=str)
+def test_weights_may_be_of_classes_that_come_and_go_in_a_stream(weight):
+    X, y = three_classes()
+    order = np.argsort(y, kind="stable")  # the rows of "c" come last
+    X, y = X[order], y[order]
+    n_others = int((y != "c").sum())
+    settings = {"feature_weights": None, "random_state": 0}
+    forest = MondrianForestClassifier(10, class_weight=weight, **settings)
+    plain = MondrianForestClassifier(10, **settings)
+
+    def assert_weighted():
+        expected = plain.predict_proba(X) * [weight.get(k, 1.0) for k in plain.classes_]
+        expected /= expected.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(forest.predict_proba(X), expected, rtol=1e-12)
+        assert forest.predict_uncertainty(X).total.shape == (len(X),)
+
+    for each in (forest, plain):
+        each.partial_fit(X[:n_others], y[:n_others])
+    assert_weighted()
+    for each in (forest, plain):
+        each.partial_fit(X[n_others:], y[n_others:])
+    assert_weighted()
+    for each in (forest, plain):
+        each.forget(np.arange(n_others, len(y)))
+    assert "c" not in forest.classes_
+    assert_weighted()
+
+
+@pytest.mark.parametrize("weight", [0.0, 5.0])
+def test_the_only_class_left_is_certain_whatever_its_weight(weight):
+    X, y = three_classes()
+    last = y == "c"
+    X, y = np.vstack([X, X[last]]), np.append(y, y[last])
+    settings = {"window_size": int(last.sum()), "feature_weights": None, "random_state": 0}
+    forest = MondrianForestClassifier(10, class_weight={"c": weight}, **settings)
+    forest.partial_fit(X[:190], y[:190]).partial_fit(X[190:], y[190:])
+    assert list(forest.classes_) == ["c"]
+    assert (forest.predict_proba(X) == 1.0).all()
+    assert (forest.predict(X) == "c").all()
+    assert (forest.predict_uncertainty(X).total == 0.0).all()
+
+
+def test_weights_of_zero_are_refused_once_no_other_class_is_left():
+    X, y = three_classes()
+    forest = MondrianForestClassifier(10, class_weight={"a": 0.0, "b": 0.0}, random_state=0)
+    assert (forest.fit(X, y).predict(X) == "c").all()
+    forest.forget(np.flatnonzero(y == "c"))
+    with pytest.raises(ValueError, match=r"zero for all classes, \['a', 'b'\]"):
+        forest.predict(X)

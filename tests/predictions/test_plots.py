@@ -304,3 +304,81 @@ def test_other_features_of_plots_may_be_categories() -> None:
         assert top == pytest.approx(forest.predict_uncertainty(shown)[0].max())
     with pytest.raises(ValueError, match="feature colour is categorical; expected two numeric"):
         plot_partition(forest, rows, y)
+
+
+def test_plots_take_missing_values_of_other_features() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(size=(60, 3))
+    rows[:, 1] = rows[:, 0]
+    for forest in (
+        MondrianForestRegressor(4, random_state=0).fit(rows, rows[:, 0]),
+        MondrianForestClassifier(4, random_state=0).fit(rows, rows[:, 0] > 0.5),
+    ):
+        ax = drawn(plot_uncertainty(forest, at=[0.2, np.nan, 0.5], resolution=5))
+        shown = np.tile([0.2, np.nan, 0.5], (5, 1))
+        shown[:, 0] = np.linspace(*ax.get_xlim(), 5)
+        top = ax.collections[1].get_paths()[0].vertices[:, 1].max()
+        assert top == pytest.approx(forest.predict_uncertainty(shown).total.max())
+        (beside,) = (other for other in ax.figure.axes if other is not ax)
+        np.testing.assert_allclose(beside.lines[0].get_ydata(), forest.score_samples(shown))
+        assert forest.substitutes_ is None
+    forest = MondrianForestRegressor(4, random_state=0).fit(rows, rows[:, 0])
+    ax = drawn(plot_partition(forest, features=(0, 2), at=[0.0, None, 0.0], resolution=5))
+    corner = [[ax.get_xlim()[0], np.nan, ax.get_ylim()[0]]]
+    shade = np.asarray(ax.collections[0].get_array()).ravel()
+    np.testing.assert_allclose(shade[0], forest.predict(corner, return_std=True)[1][0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"margin": np.nan}, ValueError, "margin must be finite and >= 0, found nan"),
+        ({"margin": -0.1}, ValueError, "margin must be finite and >= 0, found -0.1"),
+        ({"margin": "a"}, TypeError, "margin must be a number, found 'a'"),
+        ({"resolution": 0}, ValueError, "resolution must be >= 2, found 0"),
+        ({"resolution": 2.5}, TypeError, "resolution must be an integer, found 2.5"),
+        ({"at": ["a", "a"]}, ValueError, "at holds 'a' for feature 0; expected a finite number"),
+        ({"at": [0.0, np.inf]}, ValueError, "at holds inf for feature 1; expected a finite"),
+        ({"at": [0.0]}, ValueError, r"at has shape \(1,\), expected \(2,\)"),
+    ],
+    ids=str,
+)
+def test_plots_of_forests_name_the_argument_that_is_wrong(
+    options: Any, error: type[Exception], message: str
+) -> None:
+    for plot in (plot_uncertainty, plot_partition):
+        with pytest.raises(error, match=message):
+            plot(LABELS, **options)
+    if "at" not in options:
+        trees = BayesianTreeClassifier(random_state=0).fit(X, Y)
+        with pytest.raises(error, match=message):
+            plot_disagreement(trees, X, **options)
+
+
+def test_plots_name_other_arguments_that_are_wrong() -> None:
+    feature: Any
+    for feature in ("a", 1.0, True, -1, None):
+        with pytest.raises(ValueError, match="feature must be a number below 2, found"):
+            plot_uncertainty(LABELS, feature=feature)
+    features: Any
+    for features in ((0, True), (0, 1.0), ("a", "b"), 0, (0, 1, 2)):
+        with pytest.raises(ValueError, match="features must be two different numbers below 2"):
+            plot_partition(LABELS, features=features)
+    with pytest.raises(ValueError, match="tree must be a number below 4, found 9"):
+        plot_partition(LABELS, tree=9)
+    with pytest.raises(TypeError, match="tree must be an integer, found 'a'"):
+        plot_partition(LABELS, tree="a")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"X has shape \(60,\), expected 2 features"):
+        plot_partition(LABELS, X[:, 0])
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), expected \(60,\)"):
+        plot_partition(LABELS, X, Y[:3])
+    with pytest.raises(TypeError, match=r"max_depth must be an integer, found 1.5"):
+        plot_tree(LABELS.trees_[0], max_depth=1.5)  # type: ignore[arg-type]
+    bart = BARTRegressor(2, n_chains=1, n_burn=1, n_draws=1).fit(X, X[:, 0])
+    with pytest.raises(TypeError, match="level must be a number, found 'a'"):
+        plot_effect(bart, X, 0, level="a")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="n_curves must be >= 0, found -1"):
+        plot_effect(bart, X, 0, n_curves=-1)
+    trees = BayesianTreeClassifier(random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 1 features, but BayesianTreeClassifier"):
+        plot_disagreement(trees, X[:, :1])

@@ -222,6 +222,23 @@ def test_few_rows(n: int) -> None:
     np.testing.assert_array_equal(model.predict(ray()), mean)
 
 
+@pytest.mark.parametrize("trend", ["linear", list(range(18))], ids=["linear", "list"])
+def test_at_most_14_features_of_a_trend_have_slopes(trend: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 20))
+    x[:, 5] = 0.0  # a feature without a range
+    weights = rng.permutation(20).astype(float)
+    y = x @ rng.normal(size=20)
+    model = MondrianForestRegressor(3, trend=trend, feature_weights=weights, random_state=0)
+    assert model.fit(x, y).trend_ == trend
+    named = range(20) if trend == "linear" else trend
+    may_have = [d for d in named if weights[d] > 0.0 and d != 5]
+    greatest = sorted(may_have, key=lambda d: -weights[d])[:14]
+    slopes = model.trend_slopes_
+    assert slopes is not None
+    np.testing.assert_array_equal(np.flatnonzero(slopes), np.sort(greatest))
+
+
 def test_targets_without_spread() -> None:
     x, _ = data("noise", 30)
     model = MondrianForestRegressor(5, trend="linear", random_state=0).fit(x, np.full(30, 4.5))

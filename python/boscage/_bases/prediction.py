@@ -51,7 +51,8 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         -------
         ndarray of shape (n_samples, n_classes)
             Columns are in the order of ``classes_``. Each row sums to one. With ``class_weight``
-            they are multiplied by the weights of their classes and normalised again.
+            they are multiplied by the weights of their classes and normalised again. Labels in it
+            that are no classes (now) do not count.
 
         Raises
         ------
@@ -59,7 +60,7 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
             If the estimator is not fitted, or is a forest without rows.
         ValueError
             If `X` has another number of features, other feature names, or values that are not
-            finite numbers; if ``class_weight`` has weights of other classes but not of all these.
+            finite numbers; if ``class_weight`` is zero for all of several classes.
         KeyboardInterrupt
             If interrupted. The model does not change.
         """
@@ -148,6 +149,9 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
         class_weights.check_class_weight(self.class_weight)
         return _validation.check_labels(self, y, n_rows)
+
+    def _check_whole_target(self, target: AnyArray) -> None:
+        class_weights.require_a_class(self.class_weight, target)
 
     # -- files ------------------------------------------------------------------------------------
 

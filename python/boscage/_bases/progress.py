@@ -12,7 +12,7 @@ from boscage._types import Progress
 @contextmanager
 def progress_bar(description: str, verbose: int | bool) -> Iterator[Progress | None]:
     """Yield a function that reports progress, or None if there is no bar to show."""
-    if not verbose or not sys.stderr.isatty():
+    if not verbose > 0 or not sys.stderr.isatty():
         yield None
         return
     from tqdm import tqdm

@@ -62,6 +62,9 @@ class PosteriorSampler(Chains):
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
         """``y`` as a checked vector."""
 
+    def _check_whole_target(self, target: AnyArray) -> None:
+        """Refuse parameters that do not fit the checked targets of all rows."""
+
     @abstractmethod
     def _sample(self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]) -> Any:
         """A compiled model fitted to the rows.
@@ -136,6 +139,7 @@ class PosteriorSampler(Chains):
         if part is not None:
             settings = settings.only(part)
         n_threads = self._n_threads()
+        _validation.check_verbose(self.verbose)
         with self._unchanged_on_error():
             # A fit that continues must be of the same features.
             is_new = more.get("start") is None
@@ -147,6 +151,7 @@ class PosteriorSampler(Chains):
                 columns = {feature: each.of(kept) for feature, each in columns.items()}
             if is_new:
                 self._labels = {feature: each.labels for feature, each in columns.items()}
+            self._check_whole_target(target)
             rows = codes.put_codes(rows, columns, self._labels)
             if self._labels:
                 more["n_categories"] = codes.counts(self._labels, rows.shape[1])

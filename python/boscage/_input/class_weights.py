@@ -8,8 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 
+from boscage._input.labels import listed
 from boscage._types import AnyArray, FloatArray, Label
 
 
@@ -33,6 +33,18 @@ def check_class_weight(class_weight: Any) -> None:
             )
 
 
+def require_a_class(class_weight: Any, y: AnyArray) -> None:
+    """Refuse a checked dictionary of weights of which no label is among those of a whole table."""
+    if not isinstance(class_weight, Mapping) or not class_weight:
+        return
+    known = np.unique(y).tolist()
+    if not any(label in class_weight for label in known):
+        raise ValueError(
+            f"class_weight has weights for {listed(class_weight)}, but y has the labels "
+            f"{listed(known)}; expected at least one of these"
+        )
+
+
 def weights_of(
     class_weight: Any, classes: AnyArray, counts: Callable[[], AnyArray]
 ) -> FloatArray | None:
@@ -46,14 +58,24 @@ def weights_of(
 
 
 def _balancing(counts: AnyArray) -> FloatArray:
-    """Weights that bring all classes to the same number of rows; one row stands for none."""
-    weights: FloatArray = 1.0 / np.where(counts > 0, counts, 1.0)
+    """Weights that bring all classes with rows to the same number of rows.
+
+    A class without rows counts as the most frequent one, so that weights do not make it probable:
+    nothing but the smoothing of the others is behind its probability.
+    """
+    weights: FloatArray = 1.0 / np.where(counts > 0, counts, counts.max() or 1.0)
     return weights
 
 
 def _given(class_weight: Mapping[Label, float], classes: AnyArray) -> FloatArray:
-    """The weight of each class; 1 where none is given."""
-    weights: FloatArray = compute_class_weight(dict(class_weight), classes=classes, y=classes)
+    """The weight of each class; 1 where none is given. Labels that are no classes do not count.
+
+    In a stream they may be classes of rows that are to come, or that have gone.
+    """
+    given = [class_weight.get(label, 1.0) for label in classes.tolist()]
+    weights: FloatArray = np.asarray(given, dtype=np.float64)
+    if len(weights) == 1:
+        return np.ones(1)  # all there is, whatever its weight
     if not weights.any():
         raise ValueError(
             f"class_weight is zero for all classes, {classes.tolist()}; expected one above zero"

@@ -11,7 +11,7 @@ import re
 import reprlib
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,13 +63,15 @@ def as_table(X: Any) -> Any:
     Raises
     ------
     TypeError
-        If a column holds dates, times, lists or structs.
+        If a column holds dates, times, lists or structs, or `X` is no table but a dictionary, a
+        set, an iterator or a lazy frame.
     ValueError
         If two columns have the same name.
     MemoryError
         If `X` is sparse and does not fit in memory as a dense table.
     """
     X = dense(X)
+    _refuse_no_table(X)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
         raise TypeError(f"X has dtype {X.dtype}; {_NO_DATES}")
     if _is_arrow(X) and type(X).__name__ == "RecordBatch":
@@ -91,6 +93,19 @@ def as_table(X: Any) -> Any:
                 "give each of them a column of its own"
             )
     return X
+
+
+def _refuse_no_table(X: Any) -> None:
+    """Refuse what has neither rows in order nor a size."""
+    kind = type(X).__name__
+    if kind == "LazyFrame":
+        raise TypeError("X is a LazyFrame, whose rows are not computed yet; give X.collect()")
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"X is of type {kind}; expected rows, or a table such as pandas.DataFrame(X)"
+        )
+    if isinstance(X, (Iterator, Set)):
+        raise TypeError(f"X is of type {kind}; expected rows in an array, a list or a table")
 
 
 def dense(X: Any) -> Any:

@@ -47,13 +47,20 @@ def _positive_weights(
 ) -> tuple[BoolArray | None, FloatArray | None]:
     if sample_weight is None:
         return None, None
-    weights: FloatArray = check_array(
-        sample_weight,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite=False,
-        input_name="sample_weight",
-    )
+    if not (hasattr(sample_weight, "__len__") or hasattr(sample_weight, "__array__")):
+        raise TypeError(
+            f"sample_weight must hold one weight for each of {n_rows} rows, found {sample_weight!r}"
+        )
+    try:
+        weights: FloatArray = check_array(
+            sample_weight,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            input_name="sample_weight",
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"sample_weight must hold numbers: {error}") from error
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has the shape {weights.shape}; expected one weight for each of "

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boscage import _core, _validation, persistence
+from boscage import _core, persistence
 from boscage._bases.arviz_data import of_classes
 from boscage._bases.prediction import ProbabilisticClassifier
+from boscage._input.labels import encode
 from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bart._base import Bart
@@ -66,10 +67,11 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         the chains. The draws are, bit for bit, those of a single fit. Files keep what is needed.
     class_weight : dict, "balanced" or None, default=None
         How many times as much each class counts as in the training rows: a dictionary of weights
-        by label, where others weigh 1. "balanced" lets all classes count the same. Predicted
-        probabilities are multiplied by these weights and normalised (Bayes' rule, for a population
-        with other shares of classes), so that `predict` prefers what is rare or dear to miss.
-        Nothing that is learned depends on it: it may be set after the fit.
+        by label, where others weigh 1. "balanced" lets all classes count the same: it divides by
+        their numbers of rows. Predicted probabilities are multiplied by these weights and
+        normalised (Bayes' rule, for a population with other shares of classes), so that `predict`
+        prefers what is rare or dear to miss. Nothing that is learned depends on it: it may be set
+        after the fit. `fit` refuses a dictionary without a label of `y`.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
         of a categorical, enumeration or text type. A list of names or numbers of features, or a
@@ -239,7 +241,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
     def _sample(
         self, rows: Rows, target: AnyArray, settings: _core.BartSettings, options: dict[str, Any]
     ) -> _core.BartClassifier:
-        codes, labels = _validation.encode(target, [])
+        codes, labels = encode(target, [])
         if len(labels) < 2:
             raise ValueError(
                 "y must have more than one class, found one class in rows whose weight is not 0"

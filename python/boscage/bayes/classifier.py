@@ -11,6 +11,7 @@ import numpy as np
 from boscage import _core, _validation, persistence
 from boscage._bases.arviz_data import of_classes
 from boscage._bases.prediction import ProbabilisticClassifier
+from boscage._input.labels import encode
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.bayes._base import BayesianTree
 from boscage.bayes.samplers import MCMC, SMC
@@ -44,10 +45,11 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         How fast the probability of a split falls with depth.
     class_weight : dict, "balanced" or None, default=None
         How many times as much each class counts as in the training rows: a dictionary of weights
-        by label, where others weigh 1. "balanced" lets all classes count the same. Predicted
-        probabilities are multiplied by these weights and normalised (Bayes' rule, for a population
-        with other shares of classes), so that `predict` prefers what is rare or dear to miss.
-        Nothing that is learned depends on it: it may be set after the fit.
+        by label, where others weigh 1. "balanced" lets all classes count the same: it divides by
+        their numbers of rows. Predicted probabilities are multiplied by these weights and
+        normalised (Bayes' rule, for a population with other shares of classes), so that `predict`
+        prefers what is rare or dear to miss. Nothing that is learned depends on it: it may be set
+        after the fit. `fit` refuses a dictionary without a label of `y`.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
         of a categorical, enumeration or text type. A list of names or numbers of features, or a
@@ -162,7 +164,7 @@ class BayesianTreeClassifier(ProbabilisticClassifier, BayesianTree):
         self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]
     ) -> _core.BayesianTreeClassifier:
         alpha = _validation.check_positive("alpha", self.alpha)
-        codes, labels = _validation.encode(target, [])
+        codes, labels = encode(target, [])
         return _core.BayesianTreeClassifier.fit(
             rows, codes, labels, settings, alpha=alpha, **self._tree_prior(), **options
         )

@@ -154,8 +154,8 @@ class MondrianForestClassifier(DaskForest):
         TypeError
             If `X` is not a Dask collection.
         ValueError
-            If ``class_weight`` has weights of other classes but not of all these. When it is
-            computed, if a partition is refused; the message names partition and row.
+            If ``class_weight`` is zero for all of several classes. When it is computed, if a
+            partition is refused; the message names partition and row.
         """
         facts, classes = self._require_fitted().facts, self.classes_
         proba = self._by_partition(X, len(classes))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from boscage import _core, _validation
+from boscage._input.labels import conform
 from boscage._types import AnyArray, IntArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
@@ -220,7 +221,7 @@ class Growth:
         """What takes groups of cells."""
         settings = self.learned.settings
         if len(self._facts.labels):
-            names = _validation.conform(self._facts.labels, [], "y")
+            names = conform(self._facts.labels, [], "y")
             return _core.ClassifierFreezer(
                 self._plan, names, self._facts.n_rows_of.tolist(), discount=settings["discount"]
             )

@@ -183,8 +183,14 @@ class GaussianMixture(PredictiveDistribution):
         ------
         IndexError
             If there is no such row.
+        TypeError
+            If `row` is not an integer.
         """
-        row = range(len(self))[row]
+        n_rows = len(self)
+        row = _validation.check_integer("row", row)
+        if not -n_rows <= row < n_rows:
+            raise IndexError(f"row must be below {n_rows}, the number of rows, found {row}")
+        row = range(n_rows)[row]
         part = slice(self.offsets[row], self.offsets[row + 1])
         return self.weights[part], self.means[part], self.variances[part]
 

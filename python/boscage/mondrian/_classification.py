@@ -8,6 +8,7 @@ import numpy as np
 
 from boscage import _core, _validation
 from boscage._input.columns import sort_labels
+from boscage._input.labels import check_classes, encode
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
@@ -61,7 +62,9 @@ class ClassificationForest(MondrianForest):
         return _core.MondrianClassifier(**settings, seed=seed)
 
     @classmethod
-    def _params_of(cls, model: _core.MondrianClassifier) -> dict[str, Any]:
+    def _params_of(
+        cls, model: _core.MondrianClassifier, metadata: dict[str, Any]
+    ) -> dict[str, Any]:
         return {
             "discount": model.discount,
             "posterior": model.posterior,
@@ -78,14 +81,14 @@ class ClassificationForest(MondrianForest):
         known = [] if model is None else model.classes()
         declared = None
         if classes is not None:
-            declared = _validation.check_classes(classes, known)
+            declared = check_classes(classes, known)
             if model is not None and not set(declared) <= set(known):
                 new = [label for label in declared if label not in known]
                 raise ValueError(
                     f"classes holds {new}, which were not declared at the first call; labels "
                     "may appear in y at any call, but can be declared only at the first one"
                 )
-        return _validation.encode(y, known or declared or []), {"declared": declared}
+        return encode(y, known or declared or []), {"declared": declared}
 
     def _stored(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (model.targets(), model.classes()), {"declared": model.declared() or None}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
-
-Self = TypeVar("Self", bound="RegressionForest")
 
 # Of targets below, the squares underflow.
 _MIN_LARGEST_TARGET = 1e-140
@@ -80,6 +78,7 @@ class RegressionForest(MondrianForest):
         trend = self.trend
         if trend is None or (isinstance(trend, str) and trend == "auto"):
             return {"trend": None}
+        numbers = [] if isinstance(trend, str) else _features_of_trend(trend)
         if self.posterior != "joint":
             raise ValueError(
                 f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
@@ -87,12 +86,6 @@ class RegressionForest(MondrianForest):
             )
         if isinstance(trend, str):
             return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
-        numbers = sorted({operator.index(feature) for feature in trend})
-        if len(numbers) < max(len(trend), 1) or numbers[0] < 0:
-            raise ValueError(
-                "trend as a list has at least one feature's number, each once and none negative; "
-                f"found {trend!r}"
-            )
         return {"trend": "linear", "trend_features": numbers}
 
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
@@ -136,14 +129,17 @@ class RegressionForest(MondrianForest):
         return _core.MondrianRegressor(**settings, seed=seed)
 
     @classmethod
-    def _params_of(cls, model: _core.MondrianRegressor) -> dict[str, Any]:
+    def _params_of(cls, model: _core.MondrianRegressor, metadata: dict[str, Any]) -> dict[str, Any]:
+        given = model.given_hyperparameters
+        is_given = given is not None and metadata.get("hyperparameters") == "given"
+        # The fast posterior has none, and takes only the default; so do numbers that are given.
+        has_scale = model.posterior != "fast" and not is_given
         return {
             "posterior": model.posterior,
-            "hyperparameters": model.rule,
+            "hyperparameters": given if is_given else model.rule,
             "noise": model.noise,
             "noise_variance": model.noise_variance,
-            # The fast posterior has none, and takes only the default.
-            "prior_scale": 1.0 if model.posterior == "fast" else model.prior_scale,
+            "prior_scale": model.prior_scale if has_scale else 1.0,
             "trend": model.trend if model.trend_features is None else model.trend_features,
             # Only the joint posterior has one, and others take the default.
             "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
@@ -152,21 +148,6 @@ class RegressionForest(MondrianForest):
     def _metadata(self) -> dict[str, Any]:
         given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
         return super()._metadata() | ({"hyperparameters": "given"} if given else {})
-
-    @classmethod
-    def _from_model(
-        cls: type[Self],
-        model: _core.MondrianRegressor,
-        metadata: dict[str, Any],
-        n_jobs: int | None,
-    ) -> Self:
-        forest = super()._from_model(model, metadata, n_jobs)
-        given = model.given_hyperparameters
-        if given is not None and metadata.get("hyperparameters") == "given":
-            forest.hyperparameters = given
-            forest.prior_scale = 1.0
-            forest._grown_with = forest.get_params(deep=False)
-        return forest
 
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
@@ -192,6 +173,23 @@ class RegressionForest(MondrianForest):
         return model.trees(n_threads=self._n_threads())
 
 
+def _features_of_trend(trend: Any) -> list[int]:
+    """The features of a trend that is given as a list of their numbers, sorted."""
+    expected = (
+        "trend must be 'auto', 'linear', None or a list of at least one feature's number, each "
+        f"once and none negative; found {trend!r}"
+    )
+    if not isinstance(trend, (Collection, np.ndarray)) or isinstance(trend, (bytes, Mapping)):
+        raise TypeError(expected)
+    features = trend.ravel() if isinstance(trend, np.ndarray) else trend
+    if not all(map(_validation.is_integer, features)):
+        raise TypeError(expected)
+    numbers = sorted({operator.index(feature) for feature in features})
+    if len(numbers) < max(len(features), 1) or numbers[0] < 0:
+        raise ValueError(expected)
+    return numbers
+
+
 def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
     has_trend = "trend_variance" in given
@@ -209,4 +207,7 @@ def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dic
             "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "
             f"delay, coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
         )
-    return {name: float(value) for name, value in given.items()}
+    return {
+        name: _validation.check_real(f"hyperparameters[{name!r}]", value)
+        for name, value in given.items()
+    }

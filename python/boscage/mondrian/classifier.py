@@ -86,10 +86,13 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         "realised" follows each tree's own cuts and needs much less memory.
     class_weight : dict, "balanced" or None, default=None
         How many times as much each class counts as in the training rows: a dictionary of weights
-        by label, where others weigh 1. "balanced" lets all classes count the same. Predicted
-        probabilities are multiplied by these weights and normalised (Bayes' rule, for a population
-        with other shares of classes), so that `predict` prefers what is rare or dear to miss.
-        Nothing that is learned depends on it: it may be set after the fit.
+        by label, where others weigh 1. "balanced" lets all classes count the same: it divides by
+        their numbers of rows in the forest, and a class without rows (declared, or forgotten)
+        weighs as the most frequent one. Predicted probabilities are multiplied by these weights and
+        normalised (Bayes' rule, for a population with other shares of classes), so that `predict`
+        prefers what is rare or dear to miss. Nothing that is learned depends on it: it may be set
+        after the fit. Labels that are no classes do not count, since their rows may be to come, or
+        may have gone; but `fit` refuses a dictionary without a label of `y`.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Which features are categories: "from_dtype" means columns of tables (pandas, polars, Arrow)
         of a categorical, enumeration or text type. A list of names or numbers of features, or a

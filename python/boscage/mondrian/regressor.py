@@ -189,9 +189,10 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     trees_ : list of MondrianTree
         The trees as arrays. With a trend, their values are about what it leaves of the targets.
     trend_ : {"linear"}, list of int or None
-        The linear part of the mean, as given or chosen.
+        The features that may have a slope, as given or chosen: "linear" for all, or their numbers.
+        At most 14 have one, those with the greatest weights.
     trend_slopes_ : ndarray of shape (n_features_in_,) or None
-        Its slopes, per unit of each feature.
+        The slopes, per unit of each feature; 0 for features without one.
 
     Notes
     -----
@@ -399,7 +400,10 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
 
     @property
     def trend_(self) -> Literal["linear"] | list[int] | None:
-        """The linear part of the mean: "linear", the numbers of its features, or None."""
+        """The features that may have a slope: "linear" for all, their numbers, or None.
+
+        At most 14 of them have one, those with the greatest weights; see `trend_slopes_`.
+        """
         model = self._require_model()
         features: list[int] | None = model.trend_features
         return model.trend if features is None else features
@@ -409,7 +413,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         """The posterior means of the slopes of the linear part; None if there is none.
 
         For each feature what the mean gains per unit of the feature, beside what the trees know; 0
-        for features that the linear part does not have.
+        for features that the linear part does not have: those that `trend_` does not mean, those of
+        weight 0 or without a range, and all but 14 of the others, those with the greatest weights.
         """
         found = self._flushed().trend_coefficients(n_threads=self._n_threads())
         return None if found is None else np.asarray(found[1])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boscage._input.columns import take
+from boscage._input.columns import is_missing, take
 from boscage._types import FloatArray
+from boscage._validation import check_count, check_integer, check_positive, is_integer
 from boscage.mondrian._categories import put
 from boscage.trees._names import Names, feature_name
 
@@ -52,10 +53,23 @@ def require(function: str, thing: Any, *names: str) -> None:
     raise TypeError(f"{function} draws {' and '.join(names)}, found {found[0]}{other}")
 
 
+def one_feature(feature: int, n_features: int) -> int:
+    """The number of a feature, checked."""
+    if not is_integer(feature) or not 0 <= feature < n_features:
+        raise ValueError(f"feature must be a number below {n_features}, found {feature!r}")
+    return operator.index(feature)
+
+
+def check_grid(margin: float, resolution: int) -> None:
+    """Refuse a margin that is negative or not finite, and less than two values on an axis."""
+    check_positive("margin", margin, zero=True)
+    check_count("resolution", resolution, 2)
+
+
 def two_features(features: tuple[int, int], n_features: int) -> tuple[int, int]:
     """The numbers of two features, checked."""
     try:
-        a, b = (operator.index(feature) for feature in features)
+        a, b = (check_integer("features", feature) for feature in features)
         if a != b and min(a, b) >= 0 and max(a, b) < n_features:
             return a, b
     except (TypeError, ValueError):
@@ -102,12 +116,27 @@ def other_values(forest: Any, at: Any, middle: FloatArray) -> FloatArray:
         for feature, table in tables.items():
             row[feature] = table[None]
         return row
-    given = np.asarray(at, dtype=object if tables else np.float64)
+    given = np.asarray(at, dtype=object)
     if given.shape != middle.shape:
         raise ValueError(f"at has shape {given.shape}, expected {middle.shape}")
     columns, rows = take(given[np.newaxis], sorted(tables))
-    found: FloatArray = put(rows.astype(np.float64), columns, tables)[0]
+    numbers = [_number(value, feature) for feature, value in enumerate(rows[0])]
+    found: FloatArray = put(np.array([numbers]), columns, tables)[0]
     return found
+
+
+def _number(value: Any, feature: int) -> float:
+    """A value of `at`: a finite number, or NaN for a missing one."""
+    try:
+        number = np.nan if is_missing(value) else float(value)
+    except (TypeError, ValueError):
+        number = np.inf
+    if np.isinf(number):
+        raise ValueError(
+            f"at holds {value!r} for feature {feature}; expected a finite number, or NaN for a "
+            "missing value"
+        )
+    return number
 
 
 def require_numeric(
@@ -131,6 +160,7 @@ def grid_over(
     resolution: int,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Values of two features, and the rows of their grid; other features are those of `base`."""
+    check_grid(margin, resolution)
     a, b = features
     span = np.where(high > low, high - low, 1.0)
     across, up = (

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from boscage._types import AnyArray, FloatArray
+from boscage._validation import check_count, check_real
 from boscage.plots._shared import new_axes, require
 from boscage.trees._names import feature_name
 
@@ -55,17 +56,19 @@ def plot_effect(
     Raises
     ------
     TypeError
-        If `model` is not BART.
+        If `model` is not BART, or another argument is of a wrong type.
     ValueError
-        If `level` is not between 0 and 1, or there is no such feature or class.
+        If `level` is not between 0 and 1, `n_curves` is negative, or there is no such feature or
+        class.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
     ImportError
         If Matplotlib is not installed.
     """
     require("plot_effect", model, "BARTRegressor", "BARTClassifier")
-    if not 0.0 < level < 1.0:
+    if not 0.0 < check_real("level", level) < 1.0:
         raise ValueError(f"level must be between 0 and 1, found {level}")
+    check_count("n_curves", n_curves, 0)
     grid, draws = model.effect(X, feature)
     what = "prediction"
     if is_classifier(model):

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from boscage._input.columns import as_table
 from boscage._types import FloatArray
+from boscage._validation import check_integer
 from boscage.plots._shared import (
     draw_shade,
     grid_over,
@@ -53,8 +55,8 @@ def plot_partition(
     features : tuple of two int, default=(0, 1)
         Features on the axes.
     at : array-like of shape (n_features,), default=None
-        Values of the other features; categories by name. None takes the middle of the training
-        rows' range, and a missing value of each categorical feature.
+        Values of the other features, NaN where one is missing; categories by name. None takes the
+        middle of the training rows' range, and a missing value of each categorical feature.
     margin : float, default=0.1
         Margin around the training rows, as a share of their range.
     resolution : int, default=150
@@ -69,16 +71,22 @@ def plot_partition(
     Raises
     ------
     TypeError
-        If `forest` is not a Mondrian forest.
+        If `forest` is not a Mondrian forest, or another argument is of a wrong type.
     ValueError
-        If `features` are not two different numeric features, or `at` has a wrong shape.
+        If `features` are not two different numeric features, `at` has a wrong shape or holds what
+        is no number, there is no such `tree`, `X` or `y` has a wrong shape, or `margin` or
+        `resolution` is out of range.
     sklearn.exceptions.NotFittedError
         If `forest` is not fitted.
     ImportError
         If Matplotlib is not installed.
     """
     require("plot_partition", forest, "MondrianForestClassifier", "MondrianForestRegressor")
-    shown = forest.trees_[0 if tree is None else tree]
+    trees = forest.trees_
+    number = 0 if tree is None else check_integer("tree", tree)
+    if not -len(trees) <= number < len(trees):
+        raise ValueError(f"tree must be a number below {len(trees)}, found {tree}")
+    shown = trees[number]
     n_features = shown.lower.shape[1]
     a, b = two_features(features, n_features)
     low, high = shown.lower[0], shown.upper[0]
@@ -86,6 +94,7 @@ def plot_partition(
     require_numeric((a, b), forest._tables, names)
     base = other_values(forest, at, 0.5 * (low + high))
     across, up, grid = grid_over((a, b), low, high, base, margin, resolution)
+    points = None if X is None else _points(X, y, (a, b), n_features)
     shade, label = _uncertainty(forest, grid)
 
     ax = draw_shade(ax, shade, (across, up), (a, b), names=names, label=label, cmap="viridis")
@@ -94,9 +103,19 @@ def plot_partition(
 
         lines = _split_lines(shown, a, b)
         ax.add_collection(LineCollection(lines, colors="white", linewidths=0.6, alpha=0.8))
-    if X is not None:
-        _scatter(ax, forest, np.asarray(X)[:, [a, b]].astype(np.float64), y)
+    if points is not None:
+        _scatter(ax, forest, points, y)
     return ax
+
+
+def _points(X: Any, y: ArrayLike | None, features: tuple[int, int], n_features: int) -> FloatArray:
+    """Two features of rows, after their shape was checked."""
+    rows = np.asarray(as_table(X))
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        raise ValueError(f"X has shape {rows.shape}, expected {n_features} features")
+    if y is not None and np.shape(y) != (len(rows),):
+        raise ValueError(f"y has shape {np.shape(y)}, expected ({len(rows)},)")
+    return rows[:, features].astype(np.float64)
 
 
 def _scatter(ax: Axes, forest: Any, points: FloatArray, y: ArrayLike | None) -> None:
@@ -120,6 +139,7 @@ def _uncertainty(forest: Any, grid: FloatArray) -> tuple[FloatArray, str]:
     """The uncertainty at each row of the grid, and what it is called."""
     # The forest's own predict would warn that the grid has no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
+    grid = forest._prepare(model, grid)
     if is_classifier(forest):
         proba = model.predict_proba(grid, n_threads=n_threads)
         with np.errstate(divide="ignore", invalid="ignore"):

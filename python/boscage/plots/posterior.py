@@ -63,9 +63,10 @@ def plot_disagreement(
     Raises
     ------
     TypeError
-        If `model` is not a Bayesian decision tree.
+        If `model` is not a Bayesian decision tree, or `margin` or `resolution` not a number.
     ValueError
-        If `features` are not two different numeric features.
+        If `features` are not two different numeric features, `margin` or `resolution` is out of
+        range, or `X` is refused; see the `predict` of `model`.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
     ImportError
@@ -76,7 +77,7 @@ def plot_disagreement(
     names = getattr(model, "feature_names_in_", None)
     a, b = two_features(features, model.n_features_in_)
     require_numeric((a, b), model._labels, names)
-    rows = np.asarray(model._check_rows(X) if model._labels else dense(X), dtype=np.float64)
+    rows = np.asarray(dense(model._check_rows(X)), dtype=np.float64)
     with warnings.catch_warnings():
         # Of a feature without any value the middle is missing, too.
         warnings.simplefilter("ignore", RuntimeWarning)

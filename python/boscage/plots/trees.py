@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from boscage._types import AnyArray, FloatArray, IntArray
+from boscage._validation import check_count
 from boscage.plots._shared import new_axes, require
 from boscage.trees._names import Names, class_name, feature_name
 
@@ -53,7 +54,7 @@ def plot_tree(
     Raises
     ------
     TypeError
-        If `tree` is not a `MondrianTree`.
+        If `tree` is not a `MondrianTree`, or `max_depth` not an integer.
     ValueError
         If `max_depth` is negative, or there are fewer names than features or classes.
     ImportError
@@ -138,7 +139,7 @@ def plot_posterior_tree(
     Raises
     ------
     TypeError
-        If `tree` is not a `PosteriorTree`.
+        If `tree` is not a `PosteriorTree`, or `max_depth` not an integer.
     ValueError
         If `max_depth` is negative, or there are fewer names than features or classes.
     ImportError
@@ -186,8 +187,8 @@ def _hide_frame(ax: Axes) -> None:
 
 def _layout(tree: ArrayTree, max_depth: int | None) -> tuple[IntArray, AnyArray, FloatArray]:
     """The nodes drawn as splits, whether each node is drawn as an end, and horizontal positions."""
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth must be >= 0, found {max_depth}")
+    if max_depth is not None:
+        check_count("max_depth", max_depth, 0)
     depth = tree.depth
     lowest = depth.max() if max_depth is None else max_depth
     ends = (depth <= lowest) & (tree.is_leaf | (depth == lowest))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from boscage._types import FloatArray, Label
-from boscage.plots._shared import new_axes, other_values, require
+from boscage.plots._shared import check_grid, new_axes, one_feature, other_values, require
 from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ def plot_uncertainty(
     feature : int, default=0
         Number of the feature on the axis.
     at : array-like of shape (n_features,), default=None
-        Values of the other features; categories by name. None takes the middle of the reference
-        ranges, and a missing value of each categorical feature.
+        Values of the other features, NaN where one is missing; categories by name. None takes the
+        middle of the reference ranges, and a missing value of each categorical feature.
     margin : float, default=1.0
-        Margin around the reference range of a numeric feature, in units of the range.
+        Margin around the reference range of a numeric feature, in units of the range; at least 0.
     resolution : int, default=200
-        Number of rows to predict along a numeric feature.
+        Number of rows to predict along a numeric feature, at least 2.
     novelty : bool, default=True
         Whether to draw the scores.
     ax : matplotlib.axes.Axes, default=None
@@ -61,9 +61,10 @@ def plot_uncertainty(
     Raises
     ------
     TypeError
-        If `forest` is not a Mondrian forest.
+        If `forest` is not a Mondrian forest, or another argument is of a wrong type.
     ValueError
-        If there is no such `feature`, or `at` has a wrong shape.
+        If there is no such `feature`, `at` has a wrong shape or holds what is no number, or
+        `margin` or `resolution` is out of range.
     sklearn.exceptions.NotFittedError
         If `forest` is not fitted.
     ImportError
@@ -71,8 +72,8 @@ def plot_uncertainty(
     """
     require("plot_uncertainty", forest, "MondrianForestClassifier", "MondrianForestRegressor")
     low, high = forest.feature_range_
-    if not 0 <= feature < len(low):
-        raise ValueError(f"feature must be a number below {len(low)}, found {feature}")
+    feature = one_feature(feature, len(low))
+    check_grid(margin, resolution)
     base = other_values(forest, at, 0.5 * (low + high))
     table = forest._tables.get(feature)
     if table is None:
@@ -84,6 +85,7 @@ def plot_uncertainty(
     rows[:, feature] = values
     # The forest's own methods would warn that the rows have no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
+    rows = forest._prepare(model, rows)
     found = forest._uncertainty(model, rows, n_threads)
 
     ax = new_axes(ax)

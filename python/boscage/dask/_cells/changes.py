@@ -14,8 +14,8 @@ import distributed
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boscage import _validation
 from boscage._input.ids import check_ids, unknown
+from boscage._input.labels import check_classes
 from boscage._types import AnyArray, Ids, Label
 from boscage.dask._cells import rows, tasks
 from boscage.dask._cells.categories import (
@@ -251,7 +251,7 @@ def _declared(template: Any, given: Given, names: list[Label] | None) -> list[La
     if given.classes is None:
         return None
     if names is None:
-        return _validation.check_classes(given.classes, [])
+        return check_classes(given.classes, [])
     known = SimpleNamespace(classes=lambda: names)
     declared: list[Label] | None
     declared = template._encode(np.array(names), given.classes, known)[1]["declared"]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from boscage._input.columns import Column
+from boscage._input.labels import conform
 from boscage._input.row_weights import check_row_weight
 from boscage._types import AnyArray, FloatArray, Ids, IntArray, Label, Rows
-from boscage._validation import conform
 from boscage.dask._partitions import Part, naming_partition
 from boscage.dask._shares import aligned
 from boscage.mondrian._forest.base import MondrianForest

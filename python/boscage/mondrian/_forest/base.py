@@ -24,11 +24,11 @@ from boscage.mondrian._categories import (
     to_core,
 )
 from boscage.mondrian._forest.explain import ForestExplanations
-from boscage.mondrian._forest.growth import NewRows, rows_of
+from boscage.mondrian._forest.growth import NewRows
 from boscage.mondrian._forest.merge import MergingForest
 from boscage.mondrian._forest.uncertainty import ScoringForest
 from boscage.mondrian._forest.warm_up import same_value
-from boscage.mondrian._missing import Substitutes, fill, has_missing, learn_substitutes
+from boscage.mondrian._missing import Substitutes, has_missing, learn_substitutes
 from boscage.trees import MondrianTree
 
 Self = TypeVar("Self", bound="MondrianForest")
@@ -43,6 +43,8 @@ class Given:
     ids: Any
     sample_weight: Any
     classes: Any = None
+    is_whole: bool = False
+    """Whether no others are to come."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +99,10 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         `model` is the one to add the rows to; None for a new one.
         """
 
-    @abstractmethod
-    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
-        """The targets of a model's rows, followed by others, as codes of classes or numbers."""
-
     def _tree_settings(self) -> dict[str, Any]:
         """Checked settings that forests of classes and of numbers share."""
+        self._warm_up()  # checks warm_up
+        _validation.check_verbose(self.verbose)
         return {
             "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
             "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
@@ -172,7 +172,7 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             If interrupted. After any error the estimator is as it was before the call.
         """
         with self._unchanged_on_error():
-            self._fit_new(Given(X, y, ids, sample_weight))
+            self._fit_new(Given(X, y, ids, sample_weight, is_whole=True))
         return self
 
     def _partial_fit(self, given: Given) -> None:
@@ -267,6 +267,8 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
         """The rows of a new forest, checked, and the number of rows that came."""
         window = self._window()
         checked = self._checked(given, is_new=True)
+        if given.is_whole:
+            self._check_whole_target(checked.target)
         n_rows = checked.rows.shape[0]
         if window is not None and n_rows > window:
             # Only rows inside the window determine ranges and rates.
@@ -378,13 +380,13 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         self._require_rows()
         model, rows, n_threads = super()._query(X)
-        if model.substitutes is None and has_missing(rows):
-            # No row of the forest lacks a value. It stays as it is.
-            targets = self._with_stored(model, ())
-            substitutes = learn_substitutes(rows_of(model), targets, seed=model.seed)
-            rows = fill(rows, substitutes, model.low, model.high)
+        return model, self._prepare(model, rows), n_threads
+
+    def _prepare(self, model: Any, rows: Rows) -> Rows:
+        """Make the model ready to predict checked rows; the rows that it takes in place of them."""
+        rows = self._filled(model, rows)
         self._flush(model)
-        return model, rows, n_threads
+        return rows
 
     # -- what was learned -------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import astuple
 from typing import Any, TypeVar
 
@@ -23,8 +24,11 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "feature_weights": (None, "learned"),
     "substitutes": (None,),
     "random_state": (None,),
-    "trend": ("auto",),
+    "trend": ("auto", None),
+    "joint_kernel": ("trees", "limit"),
 }
+# Parameters that have a place of their own in files, or are of a process.
+_APART = ("class_weight", "n_jobs", "verbose", "warm_up", "window_size")
 
 
 class StoredForest(WarmingForest):
@@ -46,8 +50,8 @@ class StoredForest(WarmingForest):
 
     @classmethod
     @abstractmethod
-    def _params_of(cls, model: Any) -> dict[str, Any]:
-        """The parameters of this class alone, read off a compiled model."""
+    def _params_of(cls, model: Any, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of this class alone, read off a compiled model and a file's metadata."""
 
     def _metadata(self) -> dict[str, Any]:
         metadata: dict[str, Any] = {
@@ -60,17 +64,30 @@ class StoredForest(WarmingForest):
         metadata["warm_up"] = int(self.warm_up)
         if self._warming is not None:
             metadata["warming"] = astuple(self._warming)
+        if changed := self._changed_since():
+            metadata["changed"] = changed
         if self._learned is not None:
             metadata["importances"] = self._learned.importances.tolist()
             metadata["power"] = self._learned.power
         return metadata
+
+    def _changed_since(self) -> dict[str, Any]:
+        """Parameters that were set after the last fit or update, as far as JSON can hold them."""
+        now = self.get_params(deep=False)
+        changed = {
+            name: now[name]
+            for name, before in self._grown_with.items()
+            if name not in _APART and not same_value(before, now[name])
+        }
+        plain = {name: _plain(value) for name, value in changed.items()}
+        return {name: value for name, value in plain.items() if value is not NotImplemented}
 
     @classmethod
     def _from_model(
         cls: type[Self], model: Any, metadata: dict[str, Any], n_jobs: int | None
     ) -> Self:
         tables = from_core(model.categories)
-        params = cls._params_of(model) | {
+        params = cls._params_of(model, metadata) | {
             "categorical_features": sorted(tables) or "from_dtype",
             "categories": [tables.get(k) for k in range(model.n_features)] if tables else None,
             "n_estimators": model.n_estimators,
@@ -101,7 +118,30 @@ class StoredForest(WarmingForest):
         forest._warming = warming_from(metadata)
         forest._learned = _learned_from(metadata, model)
         forest._grown_with = forest.get_params(deep=False)
+        changed = metadata.get("changed")
+        if isinstance(changed, dict):
+            # Checked by the next fit or update, as if they had been set now.
+            known = forest._grown_with.keys() - set(_APART)
+            forest.set_params(**{name: changed[name] for name in known & changed.keys()})
         return forest
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON gives it back; NotImplemented if it cannot."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        keys, values = list(value), [_plain(own) for own in value.values()]
+        found: Any = dict(zip(keys, values, strict=True))
+        holds = all(isinstance(key, str) for key in keys)
+    elif isinstance(value, (list, tuple)):
+        found = values = [_plain(own) for own in value]
+        holds = True
+    else:
+        return NotImplemented
+    return found if holds and all(own is not NotImplemented for own in values) else NotImplemented
 
 
 def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:

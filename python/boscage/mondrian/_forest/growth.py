@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from boscage import _validation
 from boscage._bases.estimator import Estimator
 from boscage._bases.progress import progress_bar
-from boscage._input.columns import Column, n_columns
+from boscage._input.columns import Column, column_name, n_columns
 from boscage._types import (
     AnyArray,
     BoolArray,
@@ -118,6 +118,13 @@ class GrowingForest(Estimator):
     def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
         """An empty compiled model."""
 
+    @abstractmethod
+    def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
+        """The targets of a model's rows, followed by others, as codes of classes or numbers."""
+
+    def _check_whole_target(self, target: AnyArray) -> None:
+        """Refuse parameters that do not fit the checked targets of all rows of a `fit`."""
+
     def _n_trees_to_choose(self, settings: dict[str, Any]) -> int:
         """How many of the first trees choose what all trees are to know."""
         return int(self._new_model(settings, 0).n_trees_to_choose)
@@ -168,6 +175,15 @@ class GrowingForest(Estimator):
     def _check_rows(self, X: Any) -> Rows:
         rows, columns = self._read(X, reset=False)
         return put(rows, columns, self._tables)
+
+    def _filled(self, model: Any, rows: Rows) -> Rows:
+        """Checked rows, with substitutes for missing values if the model has not learned any."""
+        if model.substitutes is not None or not has_missing(rows):
+            return rows
+        # No row of the forest lacks a value. It stays as it is.
+        targets = self._with_stored(model, ())
+        substitutes = learn_substitutes(rows_of(model), targets, seed=model.seed)
+        return fill(rows, substitutes, model.low, model.high)
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
         if not self._is_sparse_of_numbers(X, reset=reset):
@@ -288,6 +304,7 @@ class GrowingForest(Estimator):
         low, high = _validation.check_range(self.feature_range, rows.shape[1])
         if low is None or high is None:
             low, high = reference_range(rows)
+            _check_ends(low, high, self._names())
         if tables:
             low, high = np.array(low), np.array(high)
             low[list(tables)], high[list(tables)] = 0.0, 1.0
@@ -349,6 +366,18 @@ class GrowingForest(Estimator):
         """Forget all rows but the newest ones."""
         if window is not None and self._model.n_rows > window:
             self._model.keep_newest(window)
+
+
+def _check_ends(low: FloatArray, high: FloatArray, names: Any) -> None:
+    """Refuse rows with ranges that are wider than a reference range may be."""
+    for ends in (low, high):
+        large = np.flatnonzero(np.abs(ends) > _validation.MAX_END)
+        if large.size:
+            raise ValueError(
+                f"X holds {ends[large[0]]:g} in column {column_name(names, large[0])}; expected "
+                f"numbers within +-{_validation.MAX_END:g}, from which reference ranges are "
+                "learned: scale the column"
+            )
 
 
 def _without_unknown(learned: LearnedRates, new: FloatArray, held: FloatArray) -> LearnedRates:

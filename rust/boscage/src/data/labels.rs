@@ -25,6 +25,31 @@ impl Label {
         }
     }
 
+    /// The label of the kind of another one that means the same, if there is one: `true`, 1 and 1.0 are the same class.
+    pub(crate) fn like(&self, other: &Self) -> Option<Self> {
+        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+        let whole = |value: f64| {
+            (value.trunc() == value && (-BEYOND..BEYOND).contains(&value)).then_some(value as i64)
+        };
+        let integer = match self {
+            Self::Bool(value) => Some(i64::from(*value)),
+            Self::Int(value) => Some(*value),
+            Self::Float(value) => whole(*value),
+            Self::Text(_) => None,
+        };
+        match other {
+            _ if self.kind() == other.kind() => Some(self.clone()),
+            Self::Bool(_) => {
+                integer.filter(|value| [0, 1].contains(value)).map(|value| Self::Bool(value == 1))
+            }
+            Self::Int(_) => integer.map(Self::Int),
+            Self::Float(_) => integer
+                .filter(|&value| whole(value as f64) == Some(value))
+                .map(|value| Self::Float(value as f64)),
+            Self::Text(_) => None,
+        }
+    }
+
     /// The label's kind and value as bytes, for digests and model files.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind()];
@@ -79,3 +104,35 @@ impl PartialEq for Label {
 }
 
 impl Eq for Label {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_equal_are_the_same_class() {
+        let [no, yes] = [false, true].map(Label::Bool);
+        let [zero, one, two, most] = [0, 1, 2, i64::MAX].map(Label::Int);
+        let [nought, unit, half] = [-0.0, 1.0, 0.5].map(Label::Float);
+        let text = Label::Text("1".into());
+        for (label, other, expected) in [
+            (&no, &two, Some(&zero)),
+            (&yes, &half, Some(&unit)),
+            (&one, &no, Some(&yes)),
+            (&two, &no, None),
+            (&nought, &two, Some(&zero)),
+            (&unit, &no, Some(&yes)),
+            (&half, &two, None),
+            (&half, &unit, Some(&half)),
+            (&most, &unit, None),
+            (&most, &one, Some(&most)),
+            (&text, &one, None),
+            (&one, &text, None),
+        ] {
+            assert_eq!(label.like(other).as_ref(), expected, "{label:?} like {other:?}");
+        }
+        let [beyond, lowest] = [9.3e18, -9_223_372_036_854_775_808.0].map(Label::Float);
+        assert_eq!(beyond.like(&one), None);
+        assert_eq!(lowest.like(&one), Some(Label::Int(i64::MIN)));
+    }
+}

@@ -42,6 +42,20 @@ impl ClassTable {
             .collect()
     }
 
+    /// Some labels as labels of the one kind that the live classes have, if they have one.
+    ///
+    /// # Errors
+    /// [`Error::NotMergeable`] for a label that has no equal of that kind.
+    pub(super) fn of_own_kind(&self, labels: &[Label]) -> Result<Vec<Label>> {
+        let own = self.live_labels();
+        let is_like_first = |label: &Label| label.like(&own[0]).as_ref() == Some(label);
+        if own.is_empty() || !own.iter().all(is_like_first) {
+            return Ok(labels.to_vec());
+        }
+        let what = "types of labels";
+        labels.iter().map(|label| label.like(&own[0]).ok_or(Error::NotMergeable { what })).collect()
+    }
+
     pub(super) fn is_live(&self, class: Class) -> bool {
         self.declared[class as usize] || self.n_rows[class as usize] > 0
     }

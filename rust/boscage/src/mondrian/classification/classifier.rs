@@ -219,24 +219,19 @@ impl NodePosterior for Classification {
 
     fn check_mergeable(&self, other: &Self) -> Result<()> {
         let (own, others) = (&self.settings, &other.settings);
-        if own.calibration != others.calibration {
-            let what = if [own.calibration, others.calibration].contains(&Calibration::None) {
-                "calibrations"
-            } else {
-                "calibrations: one of them comes from a file of an older version"
-            };
-            return Err(Error::NotMergeable { what });
-        }
+        let older = "calibrations: one of them comes from a file of an older version";
+        let is_none = [own.calibration, others.calibration].contains(&Calibration::None);
         let same = [
+            (if is_none { "calibrations" } else { older }, own.calibration == others.calibration),
             ("discounts", own.discount == others.discount),
             ("posteriors", own.posterior == others.posterior),
             ("joint kernels", own.joint_kernel == others.joint_kernel),
             ("trends", own.trend == others.trend),
         ];
-        if let Some(&(what, _)) = same.iter().find(|(_, same)| !same) {
-            return Err(Error::NotMergeable { what });
+        match same.iter().find(|(_, same)| !same) {
+            Some(&(what, _)) => Err(Error::NotMergeable { what }),
+            None => self.classes.of_own_kind(&other.classes.live_labels()).map(drop),
         }
-        Ok(())
     }
 
     fn predictive_changed(&mut self, _: &Forest<ClassCounts>) {
@@ -244,8 +239,10 @@ impl NodePosterior for Classification {
     }
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
-        let own = other.classes.renumbered(self.classes.insert(&other.classes.live_labels()));
-        self.classes.declare(&other.classes.declared());
+        let [labels, declared] = [other.classes.live_labels(), other.classes.declared()]
+            .map(|labels| self.classes.of_own_kind(&labels).expect("the forests are mergeable"));
+        let own = other.classes.renumbered(self.classes.insert(&labels));
+        self.classes.declare(&declared);
         for class in targets {
             *class = own[*class as usize];
         }
