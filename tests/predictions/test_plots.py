@@ -144,6 +144,18 @@ def test_plot_partition(forest: Any) -> None:
         np.testing.assert_allclose(shade[0], forest.predict(corner, return_std=True)[1][0])
 
 
+def test_plot_partition_shades_the_weighted_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(60, 2))
+    model = MondrianForestClassifier(5, random_state=0).fit(rows, rows[:, 0] > 0.5)
+    model.set_params(class_weight={True: 30.0})
+    ax = drawn(plot_partition(model, resolution=7))
+    across, up = np.linspace(*ax.get_xlim(), 7), np.linspace(*ax.get_ylim(), 7)
+    proba = model.predict_proba([[x, y] for y in up for x in across])
+    expected = -(proba * np.log(proba)).sum(axis=1) / np.log(2.0)
+    np.testing.assert_allclose(np.ravel(ax.collections[0].get_array()), expected, atol=1e-12)
+
+
 def test_plot_partition_of_more_features_is_a_section() -> None:
     rng = np.random.default_rng(1)
     pd = pytest.importorskip("pandas")

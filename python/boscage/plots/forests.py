@@ -141,7 +141,7 @@ def _uncertainty(forest: Any, grid: FloatArray) -> tuple[FloatArray, str]:
     model, n_threads = forest._require_rows(), forest._n_threads()
     grid = forest._prepare(model, grid)
     if is_classifier(forest):
-        proba = model.predict_proba(grid, n_threads=n_threads)
+        proba = forest._weighted(model.predict_proba(grid, n_threads=n_threads))
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(proba > 0.0, -proba * np.log(proba), 0.0)
         return each.sum(axis=1) / np.log(max(proba.shape[1], 2)), "relative entropy"
