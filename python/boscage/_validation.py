@@ -207,7 +207,7 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
     if column.dtype.kind == "f":
         require_finite(column, "y")
         # Half precision does not have the bound.
-        wide = column.astype(np.promote_types(column.dtype, np.float64))
+        wide = column.astype(np.promote_types(column.dtype, np.float64), copy=False)
         large = np.flatnonzero(np.abs(wide) > 2.0**53)
         if large.size:
             raise ValueError(
@@ -321,8 +321,8 @@ def check_draws(n: Any) -> int:
 
 
 def check_verbose(verbose: Any) -> None:
-    """A boolean or an integer."""
-    if not isinstance(verbose, (bool, np.bool_)) and not is_integer(verbose):
+    """A boolean, an integer, or None for nothing to show."""
+    if not isinstance(verbose, (bool, np.bool_, type(None))) and not is_integer(verbose):
         raise TypeError(f"verbose must be a boolean or an integer, found {verbose!r}")
 
 

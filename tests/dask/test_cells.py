@@ -293,14 +293,6 @@ def test_weights_of_classes(client, class_weight, is_weighted):
     assert predicted(one, TEST_ROWS).tobytes() != weighted.tobytes()
 
 
-def test_weights_of_other_classes_are_refused(client):
-    one = clone(CLASSES[0]).set_params(class_weight={"none": 2.0})
-    x, y = data(one)
-    forest = apart(one, client).fit(*parted(np.random.default_rng(0), x, y))
-    with pytest.raises(ValueError, match="are not in class_weight"):
-        forest.predict_proba(da.from_array(TEST_ROWS, chunks=25))
-
-
 def test_targets_whose_squares_vanish_are_refused(client):
     one = clone(NUMBERS[0])
     x, y = data(one)

@@ -283,3 +283,13 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r'pip install "boscage\[dask\]"'):
         importlib.import_module("boscage.dask")
+
+
+@pytest.mark.parametrize("partition", ["trees", "cells"])
+def test_weights_of_no_class_are_refused_by_fit(client, partition):
+    forest = MondrianForestClassifier(
+        2, partition=partition, random_state=1, class_weight={"typo": 3.0}, client=client
+    )
+    with pytest.raises(ValueError, match="class_weight has weights for 'typo', but y has the"):
+        forest.fit(arrays(ROWS), arrays(LABELS))
+    assert not hasattr(forest, "_fitted")

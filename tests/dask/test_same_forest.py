@@ -312,8 +312,11 @@ def test_classes_are_weighted(client, n_estimators, weight):
     for each in (one, forest):
         each.set_params(class_weight={"low": 0.25})
     check_same(forest, one)
-    forest.set_params(class_weight={"none": 2.0})
-    with pytest.raises(ValueError, match="are not in class_weight"):
+    for each in (one, forest):
+        each.set_params(class_weight={"none": 2.0})
+    check_same(forest, one)
+    forest.set_params(class_weight={"low": 0, "high": 0.0})
+    with pytest.raises(ValueError, match="class_weight is zero for all classes"):
         forest.predict_proba(da.from_array(TEST_ROWS))
 
 
@@ -375,3 +378,26 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(losing_client, one):
     client.wait_for_workers(2)
     forest.forget([0, 1, 2])
     check_same(forest, one.forget([0, 1, 2]))
+
+
+@pytest.mark.parametrize("partition", ["trees", "cells"])
+def test_a_collected_forest_knows_what_was_set_after_the_fit(client, partition, tmp_path):
+    x, y = labelled()
+    one = boscage.MondrianForestClassifier(4, random_state=1, feature_weights=None)
+    forest = on_cluster(one, client).set_params(partition=partition)
+    forest.fit(*collections(np.random.default_rng(0), x[:200], y[:200]))
+    one.fit(x[:200], y[:200])
+    changed = {"calibration": None, "discount": 3.0}
+    for estimator in (one, forest):
+        estimator.set_params(**changed)
+    forest.save(tmp_path / "forest")
+    collected = [forest.collect(), boscage.load(tmp_path / "forest")]
+    one.partial_fit(x[200:], y[200:])
+    for twin in collected:
+        assert {name: twin.get_params()[name] for name in changed} == changed
+        twin.partial_fit(x[200:], y[200:])
+        assert twin.digest() == one.digest()
+        assert np.array_equal(predicted(twin, TEST_ROWS), predicted(one, TEST_ROWS))
+    forbidden = forest.set_params(n_estimators=9).collect()
+    with pytest.raises(ValueError, match="n_estimators was 4 when the forest was grown"):
+        forbidden.partial_fit(x[200:], y[200:])

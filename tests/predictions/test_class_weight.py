@@ -313,10 +313,13 @@ def test_labels_that_are_no_classes_do_not_count(model):
 def test_a_fit_refuses_weights_of_other_labels_alone(model):
     X, y = three_classes(50)
     model.set_params(class_weight={"A": 2.0, 1: 3.0})
-    message = r"has weights for 'A', 1, but y has the labels 'a', 'b', 'c'; expected at least one"
+    message = r"has weights for 'A', 1, but y has the labels 'a', 'b', 'c' in rows whose"
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "_model")
+    model.set_params(class_weight={"a": 0.0, "b": 0, "c": 0.0})
+    with pytest.raises(ValueError, match="class_weight is zero for all classes"):
+        model.fit(X, y)
     for value in ({}, {"A": 2.0, "a": 1.0}):
         model.set_params(class_weight=value).fit(X, y)
 

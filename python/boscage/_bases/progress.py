@@ -6,13 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from boscage import _validation
 from boscage._types import Progress
 
 
 @contextmanager
-def progress_bar(description: str, verbose: int | bool) -> Iterator[Progress | None]:
+def progress_bar(description: str, verbose: int | bool | None) -> Iterator[Progress | None]:
     """Yield a function that reports progress, or None if there is no bar to show."""
-    if not verbose > 0 or not sys.stderr.isatty():
+    _validation.check_verbose(verbose)
+    if not (verbose or 0) > 0 or not sys.stderr.isatty():
         yield None
         return
     from tqdm import tqdm

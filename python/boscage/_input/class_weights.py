@@ -34,15 +34,16 @@ def check_class_weight(class_weight: Any) -> None:
 
 
 def require_a_class(class_weight: Any, y: AnyArray) -> None:
-    """Refuse a checked dictionary of weights of which no label is among those of a whole table."""
+    """Refuse a checked dictionary of weights that says nothing of the labels of all rows."""
     if not isinstance(class_weight, Mapping) or not class_weight:
         return
-    known = np.unique(y).tolist()
-    if not any(label in class_weight for label in known):
+    known = np.unique(y)
+    if not any(label in class_weight for label in known.tolist()):
         raise ValueError(
             f"class_weight has weights for {listed(class_weight)}, but y has the labels "
-            f"{listed(known)}; expected at least one of these"
+            f"{listed(known.tolist())} in rows whose weight is not 0; expected one of these"
         )
+    _given(class_weight, known)  # checks that a class has a weight above 0
 
 
 def weights_of(
@@ -60,8 +61,8 @@ def weights_of(
 def _balancing(counts: AnyArray) -> FloatArray:
     """Weights that bring all classes with rows to the same number of rows.
 
-    A class without rows counts as the most frequent one, so that weights do not make it probable:
-    nothing but the smoothing of the others is behind its probability.
+    A class without rows has the weight of the most frequent one: its probability comes from
+    smoothing alone, and a greater weight would multiply that.
     """
     weights: FloatArray = 1.0 / np.where(counts > 0, counts, counts.max() or 1.0)
     return weights

@@ -26,6 +26,7 @@ from boscage.dask._cells import changes
 from boscage.dask._cells.forest import CellForest, refuse
 from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import (
+    Fitted,
     TreeForest,
     open_cluster,
     require_open,
@@ -79,6 +80,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
     def _with_common(self, fitted: TreeForest, *, is_new: bool) -> TreeForest:
         """The same forest with `TreeForest.common`; `is_new` if its trees were grown just now."""
 
+    def _check_whole(self, fitted: Fitted) -> None:
+        """Refuse parameters that do not fit the rows of a whole `fit`."""
+
     # -- learning ---------------------------------------------------------------------------------
 
     def fit(self: Self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> Self:
@@ -113,7 +117,9 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         RuntimeError
             If a worker has another version of the library, or none, or the client is closed.
         """
-        self._fitted = self._grown(Given(X, y, ids, sample_weight), warms_up=False)
+        fitted = self._grown(Given(X, y, ids, sample_weight), warms_up=False)
+        self._check_whole(fitted)
+        self._fitted = fitted
         return self
 
     def forget(self: Self, ids: ArrayLike) -> Self:
@@ -375,7 +381,8 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             if name in attributes:
                 setattr(forest, name, attributes[name])
         forest._model = forest._kind.model.from_bytes(data, n_threads=forest._n_threads())
-        forest._grown_with = forest.get_params(deep=False)
+        of_process = {name: getattr(forest, name) for name in ("n_jobs", "verbose")}
+        forest._grown_with = own["_grown_with"] | of_process
         return forest
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:

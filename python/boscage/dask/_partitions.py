@@ -208,7 +208,7 @@ def _frame(tables: Sequence[Any]) -> Any:
 def _joined(ids: Sequence[Ids]) -> Ids:
     """The ids of all partitions, which must differ."""
     if places := same_id([(own, np.arange(len(own))) for own in ids]):
-        raise twice(places)
+        raise duplicate_id_error(places)
     return np.concatenate(ids)
 
 
@@ -228,8 +228,8 @@ def same_id(parts: Sequence[tuple[Ids, IntArray]]) -> list[tuple[int, int, int]]
     return places
 
 
-def twice(places: Sequence[tuple[int, int, int]]) -> ValueError:
-    """What refuses an id that occurs twice in partitions; see `same_id`."""
+def duplicate_id_error(places: Sequence[tuple[int, int, int]]) -> ValueError:
+    """The error for an id that occurs twice in partitions; see `same_id`."""
     (same, number, row), (_, other, other_row) = places
     return ValueError(
         f"ids must differ from each other, found {same} in row {row} of partition {number} and in "

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import boscage.mondrian
-from boscage._input.class_weights import reweighted, weights_of
+from boscage._input.class_weights import require_a_class, reweighted, weights_of
 from boscage._types import AnyArray
 from boscage.dask._base import DaskForest
 from boscage.dask._cells.classifier_share import ClassifierCellShare
-from boscage.dask._cluster import TreeForest
+from boscage.dask._cluster import Fitted, TreeForest
 from boscage.dask._shares import ClassifierShare
 from boscage.mondrian._discount import DISCOUNTS
 from boscage.mondrian._forest.base import Given
@@ -111,6 +111,9 @@ class MondrianForestClassifier(DaskForest):
         """
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self
+
+    def _check_whole(self, fitted: Fitted) -> None:
+        require_a_class(self.class_weight, fitted.facts["classes"])
 
     def _with_common(self, fitted: TreeForest, *, is_new: bool) -> TreeForest:
         if is_new and fitted.facts["selects_discount"]:

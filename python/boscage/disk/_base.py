@@ -14,7 +14,7 @@ from boscage._bases.estimator import Estimator
 from boscage._bases.progress import progress_bar
 from boscage._types import AnyArray, FloatArray, Label, Maps, Rows
 from boscage.disk._growth import Growth, Passes, find_facts
-from boscage.disk._memory import Costs, check_limit
+from boscage.disk._memory import Costs, check_limit, giving_back
 from boscage.disk._open import open_rows
 from boscage.disk._rows import RowSource
 from boscage.mondrian._forest.base import MondrianForest
@@ -94,7 +94,7 @@ class DiskForest(Estimator):
         return self._fit_source(open_rows(X, y))
 
     def _fit_source(self: Self, source: RowSource) -> Self:
-        with self._unchanged_on_error():
+        with self._unchanged_on_error(), giving_back():
             limit, n_threads = check_limit(self.memory_limit), self._n_threads()
             template, seed = self._template(), _validation.draw_seed(self.random_state)
             template._settings()

@@ -96,13 +96,13 @@ def find_facts(blocks: Passes, *, is_classifier: bool) -> RowFacts:
     """What must be known of all rows."""
     found, kind = None, ""
     for block in blocks:
-        if kind and block.y.dtype.kind != kind:
+        if is_classifier and kind and block.y.dtype.kind != kind:
             raise TypeError(
                 f"{block.name}: y is of type {block.y.dtype}, unlike in the rows before"
             )
         kind = block.y.dtype.kind
         own = facts_of(block.X, block.y, has_labels=is_classifier)
-        found = own if found is None else found.and_(own)
+        found = own if found is None else found.merged(own)
     if found is None:
         raise ValueError("X has no rows")
     check_largest_target(found.largest)
@@ -124,7 +124,6 @@ class Growth:
         self._blocks, self._facts, self._n_threads = blocks, facts, n_threads
         self._costs = costs
         self._template = template
-        give_back()
         self.learned: GrowthPlan = self._learned(seed)
         give_back()
         plan = first_plan(self.learned)

@@ -6,6 +6,8 @@ import ctypes
 import math
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +21,8 @@ _UNITS = {"": 1, "b": 1} | {
     for ending, base in (("b", 1000), ("", 1000), ("ib", 1024))
 }
 _LEAST = 32 << 20
-_TRIM_THRESHOLD = -1
-"""The option's number in glibc's malloc.h."""
-_KEPT = 1 << 20
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""The options' numbers in glibc's malloc.h."""
 
 
 def check_limit(value: Any) -> int:
@@ -39,14 +40,33 @@ def check_limit(value: Any) -> int:
     return int(value)
 
 
+@contextmanager
+def giving_back() -> Iterator[None]:
+    """Let threads give freed memory back to the system at once.
+
+    glibc gives back what lies last in a thread's memory only beyond a threshold, and maps only
+    larger blocks of their own; both thresholds grow with what is freed. They are the whole
+    process's, and as great as they can grow afterwards.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is None:
+        yield
+        return
+    options = (_TRIM_THRESHOLD, _MMAP_THRESHOLD)
+    for option in options:
+        set_option(option, 1 << 20)
+    try:
+        yield
+    finally:
+        # Else NumPy's large arrays would be mapped anew each time, which takes much longer.
+        for option, greatest in zip(options, (64 << 20, 32 << 20), strict=True):
+            set_option(option, greatest)
+
+
 def give_back() -> None:
-    """Give freed memory back to the system, and let threads do so from now on; glibc keeps it."""
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-    trim, set_option = (getattr(libc, name, None) for name in ("malloc_trim", "mallopt"))
-    if trim is not None and set_option is not None:
-        # What lies last in a thread's memory is given back only by the thread itself, beyond a
-        # threshold which else grows with what is freed.
-        set_option(_TRIM_THRESHOLD, _KEPT)
+    """Give freed memory back to the system; glibc keeps it, and more for each thread that was."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
         trim(0)
 
 

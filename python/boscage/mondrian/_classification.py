@@ -8,7 +8,7 @@ import numpy as np
 
 from boscage import _core, _validation
 from boscage._input.columns import sort_labels
-from boscage._input.labels import check_classes, encode
+from boscage._input.labels import check_classes, conform, encode
 from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
@@ -74,6 +74,9 @@ class ClassificationForest(MondrianForest):
             # Only with a calibration.
             "trend": "auto" if model.trend or model.calibration is None else None,
         }
+
+    def _check_labels_of(self, model: _core.MondrianClassifier) -> None:
+        conform(np.asarray(model.classes()), self._model.classes(), "the other forest")
 
     def _encode(
         self, y: AnyArray, classes: Any, model: _core.MondrianClassifier | None

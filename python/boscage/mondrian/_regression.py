@@ -19,6 +19,8 @@ from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 # Of targets below, the squares underflow.
 _MIN_LARGEST_TARGET = 1e-140
+# Numbers of features have 32 bits.
+_MOST_FEATURES = 2**32 - 1
 
 
 def check_largest_target(largest: float) -> None:
@@ -179,15 +181,20 @@ def _features_of_trend(trend: Any) -> list[int]:
         "trend must be 'auto', 'linear', None or a list of at least one feature's number, each "
         f"once and none negative; found {trend!r}"
     )
-    if not isinstance(trend, (Collection, np.ndarray)) or isinstance(trend, (bytes, Mapping)):
+    is_list = isinstance(trend, Collection) and not isinstance(trend, (bytes, Mapping))
+    if isinstance(trend, np.ndarray):
+        is_list = trend.ndim == 1
+    if not is_list or not all(map(_validation.is_integer, trend)):
         raise TypeError(expected)
-    features = trend.ravel() if isinstance(trend, np.ndarray) else trend
-    if not all(map(_validation.is_integer, features)):
-        raise TypeError(expected)
-    numbers = sorted({operator.index(feature) for feature in features})
-    if len(numbers) < max(len(features), 1) or numbers[0] < 0:
+    numbers = sorted({operator.index(feature) for feature in trend})
+    if len(numbers) < max(len(trend), 1) or numbers[0] < 0 or numbers[-1] > _MOST_FEATURES:
         raise ValueError(expected)
     return numbers
+
+
+def _scalar(value: Any) -> Any:
+    """A number as files of arrays hold it, or anything else."""
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:
@@ -208,6 +215,6 @@ def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dic
             f"delay, coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
         )
     return {
-        name: _validation.check_real(f"hyperparameters[{name!r}]", value)
+        name: _validation.check_real(f"hyperparameters[{name!r}]", _scalar(value))
         for name, value in given.items()
     }

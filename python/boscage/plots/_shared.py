@@ -129,7 +129,7 @@ def _number(value: Any, feature: int) -> float:
     """A value of `at`: a finite number, or NaN for a missing one."""
     try:
         number = np.nan if is_missing(value) else float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = np.inf
     if np.isinf(number):
         raise ValueError(

@@ -33,7 +33,7 @@ from boscage.dask._cells.rows import Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.shares import CellShare
 from boscage.dask._cluster import checked_parts, wait_for
-from boscage.dask._partitions import require_one_type, same_id, twice
+from boscage.dask._partitions import duplicate_id_error, require_one_type, same_id
 from boscage.mondrian._categories import Singles, Tables, check_tables
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.growth import GrowthPlan
@@ -220,7 +220,7 @@ def _require_new_ids(client: distributed.Client, parts: list[Any], held: list[An
             continue
         if places[0][1] < len(held):
             raise ValueError(f"id {places[0][0]} is already in the forest; ids must be unique")
-        raise twice([(same, holder - len(held), row) for same, holder, row in places])
+        raise duplicate_id_error([(same, holder - len(held), row) for same, holder, row in places])
 
 
 def _facts(client: distributed.Client, pieces: list[Any], share: type[CellShare]) -> list[Facts]:

@@ -44,7 +44,7 @@ class Given:
     sample_weight: Any
     classes: Any = None
     is_whole: bool = False
-    """Whether no others are to come."""
+    """Whether these are all rows of a `fit`."""
 
 
 @dataclass(frozen=True)

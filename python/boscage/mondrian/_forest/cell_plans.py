@@ -52,8 +52,8 @@ class RowFacts:
     has_missing: bool
     """Whether a row lacks a value."""
 
-    def and_(self, other: RowFacts) -> RowFacts:
-        """Those of the rows of both."""
+    def merged(self, other: RowFacts) -> RowFacts:
+        """The facts of both sets of rows together."""
         labels, codes = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
         n_rows_of = np.zeros(len(labels), np.int64)
         np.add.at(n_rows_of, codes, np.concatenate([self.n_rows_of, other.n_rows_of]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import astuple
 from typing import Any, TypeVar
 
@@ -128,15 +128,15 @@ class StoredForest(WarmingForest):
 
 def _plain(value: Any) -> Any:
     """A value as JSON gives it back; NotImplemented if it cannot."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        value = value.tolist()
+    if hasattr(value, "__array__"):  # of NumPy, or a column of a table
+        value = np.asarray(value).tolist()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):
         keys, values = list(value), [_plain(own) for own in value.values()]
         found: Any = dict(zip(keys, values, strict=True))
         holds = all(isinstance(key, str) for key in keys)
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, Collection):
         found = values = [_plain(own) for own in value]
         holds = True
     else:

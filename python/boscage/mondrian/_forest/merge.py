@@ -29,6 +29,9 @@ class MergingForest(StoredForest):
         """The settings of a model that were chosen when its rates were learned."""
         return {}
 
+    def _check_labels_of(self, model: Any) -> None:
+        """Refuse to merge a model with labels that have no equal of this forest's type."""
+
     def merge(self: Self, other: Self) -> Self:
         """Add the rows of another forest.
 
@@ -39,7 +42,8 @@ class MergingForest(StoredForest):
         learned, start all shards from copies of one fitted forest that has forgotten its rows, or
         pass one forest's ``feature_weights_`` and ``feature_maps_`` to all shards. A forest in its
         warm-up (``warm_up_left_``) takes over what the other has learned; if both are, ranges and
-        weights are learned anew from the rows of both.
+        weights are learned anew from the rows of both. Labels become those of this forest: 1.0 and
+        True are its class 1.
 
         Parameters
         ----------
@@ -74,6 +78,7 @@ class MergingForest(StoredForest):
                 f"the forests have different features: {list(names[0])} and {list(names[1])}"
             )
         self._check_same_categories(other)
+        self._check_labels_of(theirs)
         window = self._window()
         if self._warming is None and other._warming is None:
             try:

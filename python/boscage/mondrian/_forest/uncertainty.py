@@ -151,7 +151,7 @@ class ScoringForest:
         sklearn.exceptions.NotFittedError
             If the forest is not fitted, or has no rows.
         ValueError
-            If `X` is refused; see `predict`.
+            If `X` is refused, or of a classifier ``class_weight``; see `predict`.
         KeyboardInterrupt
             If interrupted. The model does not change.
         """

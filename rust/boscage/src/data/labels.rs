@@ -25,8 +25,8 @@ impl Label {
         }
     }
 
-    /// The label of the kind of another one that means the same, if there is one: `true`, 1 and 1.0 are the same class.
-    pub(crate) fn like(&self, other: &Self) -> Option<Self> {
+    /// The same label, of the kind of another one: `true`, 1 and 1.0 are the same. None if that kind has no such label.
+    pub(crate) fn as_kind_of(&self, other: &Self) -> Option<Self> {
         const BEYOND: f64 = 9_223_372_036_854_775_808.0;
         let whole = |value: f64| {
             (value.trunc() == value && (-BEYOND..BEYOND).contains(&value)).then_some(value as i64)
@@ -129,10 +129,10 @@ mod tests {
             (&text, &one, None),
             (&one, &text, None),
         ] {
-            assert_eq!(label.like(other).as_ref(), expected, "{label:?} like {other:?}");
+            assert_eq!(label.as_kind_of(other).as_ref(), expected, "{label:?} like {other:?}");
         }
         let [beyond, lowest] = [9.3e18, -9_223_372_036_854_775_808.0].map(Label::Float);
-        assert_eq!(beyond.like(&one), None);
-        assert_eq!(lowest.like(&one), Some(Label::Int(i64::MIN)));
+        assert_eq!(beyond.as_kind_of(&one), None);
+        assert_eq!(lowest.as_kind_of(&one), Some(Label::Int(i64::MIN)));
     }
 }

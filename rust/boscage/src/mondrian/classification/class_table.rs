@@ -42,18 +42,18 @@ impl ClassTable {
             .collect()
     }
 
-    /// Some labels as labels of the one kind that the live classes have, if they have one.
+    /// Some labels, of the kind that all live classes have; as they are, if these have none or several.
     ///
     /// # Errors
     /// [`Error::NotMergeable`] for a label that has no equal of that kind.
-    pub(super) fn of_own_kind(&self, labels: &[Label]) -> Result<Vec<Label>> {
+    pub(super) fn in_own_kind(&self, labels: &[Label]) -> Result<Vec<Label>> {
         let own = self.live_labels();
-        let is_like_first = |label: &Label| label.like(&own[0]).as_ref() == Some(label);
+        let is_like_first = |label: &Label| label.as_kind_of(&own[0]).as_ref() == Some(label);
         if own.is_empty() || !own.iter().all(is_like_first) {
             return Ok(labels.to_vec());
         }
         let what = "types of labels";
-        labels.iter().map(|label| label.like(&own[0]).ok_or(Error::NotMergeable { what })).collect()
+        labels.iter().map(|label| label.as_kind_of(&own[0]).ok_or(Error::NotMergeable { what })).collect()
     }
 
     pub(super) fn is_live(&self, class: Class) -> bool {

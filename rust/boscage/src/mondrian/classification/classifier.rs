@@ -230,7 +230,7 @@ impl NodePosterior for Classification {
         ];
         match same.iter().find(|(_, same)| !same) {
             Some(&(what, _)) => Err(Error::NotMergeable { what }),
-            None => self.classes.of_own_kind(&other.classes.live_labels()).map(drop),
+            None => self.classes.in_own_kind(&other.classes.live_labels()).map(drop),
         }
     }
 
@@ -240,7 +240,7 @@ impl NodePosterior for Classification {
 
     fn recode(&mut self, other: &Self, targets: &mut [Class]) {
         let [labels, declared] = [other.classes.live_labels(), other.classes.declared()]
-            .map(|labels| self.classes.of_own_kind(&labels).expect("the forests are mergeable"));
+            .map(|labels| self.classes.in_own_kind(&labels).expect("the forests are mergeable"));
         let own = other.classes.renumbered(self.classes.insert(&labels));
         self.classes.declare(&declared);
         for class in targets {
