@@ -74,6 +74,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _known_categories(self) -> Mapping[int, Collection[Label | None]]:
         """The categories of each feature of the fitted model that has any."""
 
+    # -- checks -----------------------------------------------------------------------------------
+
+    def _check_whole_target(self, target: AnyArray) -> None:
+        """Refuse parameters that do not fit the checked targets of all rows of a `fit`."""
+
     # -- access to the model ----------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:

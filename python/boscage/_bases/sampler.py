@@ -62,9 +62,6 @@ class PosteriorSampler(Chains):
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
         """``y`` as a checked vector."""
 
-    def _check_whole_target(self, target: AnyArray) -> None:
-        """Refuse parameters that do not fit the checked targets of all rows."""
-
     @abstractmethod
     def _sample(self, rows: Rows, target: AnyArray, settings: Any, options: dict[str, Any]) -> Any:
         """A compiled model fitted to the rows.

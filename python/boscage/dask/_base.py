@@ -381,8 +381,6 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
             if name in attributes:
                 setattr(forest, name, attributes[name])
         forest._model = forest._kind.model.from_bytes(data, n_threads=forest._n_threads())
-        of_process = {name: getattr(forest, name) for name in ("n_jobs", "verbose")}
-        forest._grown_with = own["_grown_with"] | of_process
         return forest
 
     def save(self, file: str | os.PathLike[str] | BinaryIO) -> None:

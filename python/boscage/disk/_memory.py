@@ -40,6 +40,11 @@ def check_limit(value: Any) -> int:
     return int(value)
 
 
+def _of_libc(name: str) -> Any:
+    """A function of the C library on Linux, if it has it."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
+
+
 @contextmanager
 def giving_back() -> Iterator[None]:
     """Let threads give freed memory back to the system at once.
@@ -48,7 +53,7 @@ def giving_back() -> Iterator[None]:
     larger blocks of their own; both thresholds grow with what is freed. They are the whole
     process's, and as great as they can grow afterwards.
     """
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    set_option = _of_libc("mallopt")
     if set_option is None:
         yield
         return
@@ -65,7 +70,7 @@ def giving_back() -> Iterator[None]:
 
 def give_back() -> None:
     """Give freed memory back to the system; glibc keeps it, and more for each thread that was."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    trim = _of_libc("malloc_trim")
     if trim is not None:
         trim(0)
 

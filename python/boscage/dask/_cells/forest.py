@@ -131,8 +131,7 @@ class CellForest(Fitted):
         learned = self.recipe.learned
         model = self.named(forest)._draw(learned, new, n_threads=forest._n_threads())
         forest._adopt(model, learned)
-        of_process = {name: getattr(forest, name) for name in ("n_jobs", "verbose")}
-        forest._grown_with = self.recipe.template.get_params(deep=False) | of_process
+        forest._grown_with = self.recipe.template.get_params(deep=False)
         forest._warming = self.recipe.warming
         return forest
 

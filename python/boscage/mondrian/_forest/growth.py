@@ -122,9 +122,6 @@ class GrowingForest(Estimator):
     def _with_stored(self, model: Any, encoded: tuple[Any, ...]) -> AnyArray:
         """The targets of a model's rows, followed by others, as codes of classes or numbers."""
 
-    def _check_whole_target(self, target: AnyArray) -> None:
-        """Refuse parameters that do not fit the checked targets of all rows of a `fit`."""
-
     def _n_trees_to_choose(self, settings: dict[str, Any]) -> int:
         """How many of the first trees choose what all trees are to know."""
         return int(self._new_model(settings, 0).n_trees_to_choose)

@@ -16,7 +16,8 @@ pub enum Label {
 }
 
 impl Label {
-    fn kind(&self) -> u8 {
+    /// The number of its kind.
+    pub(crate) fn kind(&self) -> u8 {
         match self {
             Self::Bool(_) => 0,
             Self::Int(_) => 1,

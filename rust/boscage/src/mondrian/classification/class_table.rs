@@ -48,12 +48,16 @@ impl ClassTable {
     /// [`Error::NotMergeable`] for a label that has no equal of that kind.
     pub(super) fn in_own_kind(&self, labels: &[Label]) -> Result<Vec<Label>> {
         let own = self.live_labels();
-        let is_like_first = |label: &Label| label.as_kind_of(&own[0]).as_ref() == Some(label);
-        if own.is_empty() || !own.iter().all(is_like_first) {
-            return Ok(labels.to_vec());
+        match own.first().filter(|first| own.iter().all(|label| label.kind() == first.kind())) {
+            None => Ok(labels.to_vec()),
+            Some(first) => {
+                let what = "types of labels";
+                labels
+                    .iter()
+                    .map(|label| label.as_kind_of(first).ok_or(Error::NotMergeable { what }))
+                    .collect()
+            }
         }
-        let what = "types of labels";
-        labels.iter().map(|label| label.as_kind_of(&own[0]).ok_or(Error::NotMergeable { what })).collect()
     }
 
     pub(super) fn is_live(&self, class: Class) -> bool {

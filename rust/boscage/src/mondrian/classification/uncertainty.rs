@@ -85,9 +85,8 @@ struct WithNoise {
     weights: Vec<f64>,
     /// `e / K`.
     each: f64,
-    /// The weights of noise alone, and the sum of `a ln a` over them.
-    of_noise: f64,
-    logs_of_noise: f64,
+    /// `E(1_k)` by class.
+    certain: Vec<f64>,
 }
 
 impl WithNoise {
@@ -106,9 +105,15 @@ impl WithNoise {
             *weight /= largest;
         }
         let each = noise / n_classes as f64;
-        let of_noise = weights.iter().map(|w| each * w).sum();
-        let logs_of_noise = weights.iter().map(|w| times_log(each * w)).sum();
-        Ok(Self { noise, weights, each, of_noise, logs_of_noise })
+        let of_noise: f64 = weights.iter().map(|w| each * w).sum();
+        let logs_of_noise: f64 = weights.iter().map(|w| times_log(each * w)).sum();
+        let certain = |weight: &f64| {
+            let (lost, found) = (weight * each, weight * (1.0 - noise + each));
+            let logs = logs_of_noise - times_log(lost) + times_log(found);
+            (times_log(of_noise - lost + found) - logs).max(0.0)
+        };
+        let certain = weights.iter().map(certain).collect();
+        Ok(Self { noise, weights, each, certain })
     }
 
     /// The entropy of predicted probabilities in which there is noise, and what the weights leave of their sum.
@@ -128,15 +133,6 @@ impl WithNoise {
         let a = || v.iter().zip(&self.weights).map(|(v, w)| w * ((1.0 - self.noise) * v + self.each * all));
         let share: f64 = a().sum();
         if share > 0.0 { share * entropy(a().map(|a| a / share)) } else { 0.0 }
-    }
-
-    /// `E(1_k)`.
-    fn remains_of(&self, class: usize) -> f64 {
-        let weight = self.weights[class];
-        let (lost, found) = (weight * self.each, weight * (1.0 - self.noise + self.each));
-        let share = self.of_noise - lost + found;
-        let logs = self.logs_of_noise - times_log(lost) + times_log(found);
-        (times_log(share) - logs).max(0.0)
     }
 }
 
@@ -225,7 +221,7 @@ impl Trees<'_> {
             }
             sum += link.remains(&own);
         }
-        let drawn: f64 = drawn.iter().enumerate().map(|(k, drawn)| drawn * link.remains_of(k)).sum();
+        let drawn: f64 = drawn.iter().zip(&link.certain).map(|(drawn, remains)| drawn * remains).sum();
         (sum + drawn) / n_trees
     }
 }
