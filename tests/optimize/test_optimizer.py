@@ -9,6 +9,7 @@ import pytest
 
 from boscage import MondrianForestRegressor
 from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real, Space, Trial
+from boscage.optimize._blocks import block_size, block_start
 
 SPACE = {
     "x": Real(1e-3, 1.0, log=True),
@@ -105,6 +106,61 @@ def test_a_resumed_study_goes_on_with_the_same_suggestions(acquisition, tmp_path
     assert resumed.surrogate.digest() == optimizer.surrogate.digest()
 
 
+def test_blocks_part_the_numbers():
+    starts = [block_start(number, 500) for number in range(2000)]
+    for number, start in enumerate(starts):
+        assert start <= number < start + block_size(start, 500)
+        assert starts[start] == start
+    assert starts[:128] == list(range(128))
+    sizes = [block_size(start, 500) for start in starts]
+    assert sizes == sorted(sizes)
+    assert max(sizes) == 50
+    assert block_start(10**4, 1) == 10**4
+
+
+@pytest.mark.parametrize("acquisition", ["ucb", "ei", "thompson"])
+def test_a_study_is_resumed_within_a_block(acquisition):
+    def value(trial):
+        return objective(trial.params), [trial.params["n"] - 6.0]
+
+    study = small(acquisition=acquisition, n_candidates=100)
+    for number in range(230):
+        trial = study.ask()
+        if number == 180:
+            waiting = trial
+        else:
+            told, limits = value(trial)
+            study.tell(trial, None if number % 50 == 7 else told, constraints=limits)
+    start = block_start(230, 100)
+    assert start < 230 < start + block_size(start, 100) - 2
+    resumed = MondrianOptimizer.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert resumed.ask() == study.ask()
+    # Also where the forests have learned what the block does not know, or have been read.
+    assert resumed.surrogate.digest() == fitted_at_once(study).digest()
+    assert resumed.ask(2) == study.ask(2)
+    for each in (study, resumed):
+        told, limits = value(waiting)
+        each.tell(waiting.number, told, constraints=limits)
+    assert resumed.surrogate.digest() == study.surrogate.digest()
+    assert resumed.ask(8) == study.ask(8)
+    assert block_start(len(study.trials) - 1, 100) > start
+
+
+def test_a_block_does_not_wait_for_its_own_trials():
+    def run(n_waiting):
+        study = small(n_candidates=300)
+        study.optimize(objective, block_start(320, 300))
+        asked = []
+        for _ in range(block_size(len(study.trials), 300)):
+            asked.append(study.ask())
+            if len(asked) > n_waiting:
+                study.tell(asked[-n_waiting - 1], 0.0)
+        return [dict(trial.params) for trial in asked]
+
+    assert run(0) == run(5) == run(20)
+    assert len({repr(params) for params in run(0)}) == 13
+
+
 def test_suggestions_depend_on_the_seed_and_the_trials_alone():
     def run(**options):
         study = small(**options)
@@ -139,6 +195,21 @@ def test_no_setting_is_tried_twice_while_others_are_left():
     assert len({repr(dict(trial.params)) for trial in study.trials}) == 12
     study.optimize(lambda params: 0.0, 2)  # and then some again
     assert len(study.trials) == 14
+
+
+def test_no_setting_is_tried_twice_by_blocks():
+    grid = {"a": Integer(0, 19), "b": Integer(0, 19)}
+    study = small(grid, n_candidates=400)
+    everything = [study.space.params(point) for point in study.space.all_positions()]
+    for number in range(400):
+        if number % 40 == 7:  # not asked for
+            tried = [dict(trial.params) for trial in study.trials]
+            params = next(params for params in everything if params not in tried)
+            study.tell(params, float(params["a"]))
+        else:
+            trial = study.ask()
+            study.tell(trial, float(trial.params["a"]))
+    assert len({repr(dict(trial.params)) for trial in study.trials}) == 400
 
 
 def test_batches_spread():

@@ -17,6 +17,7 @@ from optuna.testing.pytest_samplers import (  # noqa: E402
 from boscage import MondrianForestRegressor  # noqa: E402
 from boscage.integration import MondrianSampler  # noqa: E402
 from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real  # noqa: E402
+from boscage.optimize._blocks import block_size, block_start  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,25 @@ def test_a_new_sampler_continues_a_study():
     other = optuna.create_study(sampler=small(seed=1))
     other.optimize(objective, 16)
     assert params_of(other) != params_of(kept)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_new_sampler_continues_within_a_block():
+    def sampler():
+        return small(n_candidates=100)
+
+    kept, start = optuna.create_study(sampler=sampler()), block_start(185, 100)
+    assert block_size(start, 100) == 5
+    kept.optimize(objective, start - 1)
+    objective(kept.ask())  # remains running
+    kept.optimize(objective, 1)
+    objective(kept.ask())  # in the block, too
+    anew = optuna.create_study(sampler=sampler())
+    anew.add_trials(kept.trials)
+    for study in (kept, anew):
+        study.optimize(objective, 4)
+    assert params_of(anew) == params_of(kept)
+    assert len({repr(params) for params in params_of(kept)[start:]}) == 6
 
 
 def test_suggestions_are_those_of_the_optimizer():

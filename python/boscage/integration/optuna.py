@@ -10,6 +10,7 @@ from typing import Any, Literal
 from boscage import _validation
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real, Space
+from boscage.optimize._blocks import block_start
 
 try:
     import optuna
@@ -40,7 +41,8 @@ class MondrianSampler(BaseSampler):
     forests of their own, and so are the places where trials fail. A pruned trial counts with the
     last value that it reported. What is suggested depends on the seed, the number of the trial and
     the trials of the study, so that a sampler of the same seed continues a stored study
-    whose start-up trials are complete.
+    whose start-up trials are complete. From the 128th trial on one search suggests several, as
+    `MondrianOptimizer` explains.
 
     Parameters
     ----------
@@ -190,14 +192,17 @@ class MondrianSampler(BaseSampler):
         n_complete = sum(other.state == TrialState.COMPLETE for other in trials)
         if n_complete < self._n_startup_trials:
             return {}
+        # One search serves all trials of a block, and knows those before.
+        start = block_start(trial.number, self._options["n_candidates"])
+        before = [other for other in trials if other.number < start]
+        running = [other for other in before if other.state == TrialState.RUNNING]
+        later = [other for other in trials if other.number >= start]
         with self._lock:
-            optimizer = self._learn(study, search_space, trials)
-            pending = [
-                _to_params(other.params, search_space)
-                for other in trials
-                if other.state == TrialState.RUNNING
-            ]
-            params = optimizer.suggest(pending=pending, number=trial.number)
+            params = self._learn(study, search_space, before).suggest(
+                pending=[_to_params(other.params, search_space) for other in running],
+                tried=[_to_params(other.params, search_space) for other in later],
+                number=trial.number,
+            )
         return {
             name: found.choices[params[name]]
             if isinstance(found, CategoricalDistribution)

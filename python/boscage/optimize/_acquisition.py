@@ -17,7 +17,7 @@ from boscage.distributions import GaussianMixture
 _SQRT_TAU = math.sqrt(2.0 * math.pi)
 
 
-def confidence_bound(mean: FloatArray, std: FloatArray, kappa: float) -> FloatArray:
+def confidence_bound(mean: FloatArray, std: FloatArray, kappa: float | FloatArray) -> FloatArray:
     """The lower confidence bound: how low the objective may well be. Less is better.
 
     The thesis maximises, and takes mean plus standard deviation (section 6.5.3), which is this with
@@ -27,12 +27,12 @@ def confidence_bound(mean: FloatArray, std: FloatArray, kappa: float) -> FloatAr
     ----------
     mean, std : ndarray of shape (n,)
         Predicted means and standard deviations of the objective.
-    kappa : float
+    kappa : float or ndarray of shape (m, 1)
         Number of standard deviations.
 
     Returns
     -------
-    ndarray of shape (n,)
+    ndarray of shape (n,) or (m, n)
         In units of the objective.
     """
     return mean - kappa * std

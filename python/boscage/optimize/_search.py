@@ -21,6 +21,25 @@ _FINALISTS = 32
 
 
 @dataclass(frozen=True)
+class _Variants:
+    """What distinguishes the acquisition functions of several suggestions; the first is as given.
+
+    Numbers of standard deviations are drawn from an exponential distribution with the given mean
+    (Hutter, Hoos and Leyton-Brown, "Parallel algorithm configuration", 2012). Seeds are for drawn
+    functions. Expected improvement has no variants.
+    """
+
+    kappas: FloatArray
+    seeds: IntArray
+
+    @classmethod
+    def draw(cls, n: int, kappa: float, seed: int) -> _Variants:
+        rng = np.random.default_rng(seed)
+        kappas = kappa * np.concatenate([[1.0], rng.exponential(size=n - 1)])
+        return cls(kappas, np.concatenate([[seed], rng.integers(2**63, size=n - 1)]))
+
+
+@dataclass(frozen=True)
 class Search:
     """Candidates for the next trial, and what forests predict of them."""
 
@@ -46,59 +65,69 @@ class Search:
         fresh = _candidates.without(np.concatenate(points), known)
         return fresh if len(fresh) else points[0]
 
-    def best_candidate(
+    def best_candidates(
         self,
         known: FloatArray,
         targets: Mapping[int, float],
         feasible: Set[int],
+        n: int,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """The candidate whose trial promises most.
+        """The candidates whose trials promise most, at most `n` of them, the best one first.
 
-        `known` has the positions of all trials, `targets` the values to be minimised of the
-        complete ones by number, and `feasible` the numbers of those that meet all constraints.
+        The first is the best by the acquisition function, and each of the others by a variant of
+        it, drawn at random, so that some explore and some refine. `known` has the positions of all
+        trials, `targets` the values to be minimised of the complete ones by number, and `feasible`
+        the numbers of those that meet all constraints.
         """
         # A trial that breaks constraints is a worse place to look around than any that does not.
         order = sorted(targets, key=lambda number: (number not in feasible, targets[number]))
         ranked = order[:_CENTRES]
         best = targets[ranked[0]] if feasible else None
         spread = float(np.std(list(targets.values()))) or 1.0
-        draw = int(rng.integers(2**63))
+        variants = _Variants.draw(n, self.kappa, int(rng.integers(2**63)))
         points = self.candidates(known, ranked, rng)
-        score = self._score(points, best, spread, draw)
+        score = self._score(points, best, spread, variants)
         if self.space.n_values > self.n_candidates:
-            top = points[_greatest(score, _REFINED)]
-            near = _candidates.neighbours(self.space, top, self.n_candidates // 2, rng)
+            top = _greatest(score[0], _REFINED) | _pick(score, n)
+            near = _candidates.neighbours(
+                self.space, points[list(top)], self.n_candidates // 2, rng
+            )
             near = _candidates.without(near, np.concatenate([known, points]))
             if len(near):
                 points = np.concatenate([points, near])
-                score = np.concatenate([score, self._score(near, best, spread, draw)])
+                near_score = self._score(near, best, spread, variants)
+                score = np.concatenate([score, near_score], axis=1)
         if self.acquisition == "ei" and best is not None:
             # Means and standard deviations choose whom the whole distributions, which take more
             # time, are computed for.
-            points = points[_greatest(score, _FINALISTS)]
+            points = points[list(_greatest(score[0], _FINALISTS) | _pick(score, n))]
             score = self._log_improvement(points, best)
-        return np.asarray(points[int(np.argmax(score))])
+        return np.asarray(points[list(_pick(score, n))])
 
     def _score(
-        self, points: FloatArray, best: float | None, spread: float, draw: int
+        self,
+        points: FloatArray,
+        best: float | None,
+        spread: float,
+        variants: _Variants,
     ) -> FloatArray:
-        """How much a trial is worth at each of some places; greater is better.
+        """How much a trial is worth at some places, by each of the variants; greater is better.
 
         `best` is the value to improve on, None if no trial is feasible: only the chance to be
-        feasible counts then. `spread` is the standard deviation of the values so far, and `draw`
-        the seed of a drawn function.
+        feasible counts then. `spread` is the standard deviation of the values so far.
         """
         rows = self.space.rows(points)
-        chance = self.surrogate.log_feasibility(rows)
+        chance = self.surrogate.log_feasibility(rows)[None]
         if best is None:
             return chance
         if self.acquisition == "thompson":
-            return chance + _log_gain(self.surrogate.draw(rows, draw), best, spread)
+            draws = self.surrogate.draws(rows, variants.seeds)
+            return chance + _log_gain(draws, best, spread)
         mean, std = self.surrogate.moments(rows)
         if self.acquisition == "ucb":
-            bound = _acquisition.confidence_bound(mean, std, self.kappa)
-            return chance + _log_gain(bound, best, spread)
+            bounds = _acquisition.confidence_bound(mean, std, variants.kappas[:, None])
+            return chance + _log_gain(bounds, best, spread)
         return chance + _acquisition.log_expected_improvement(mean, std, best)
 
     def _log_improvement(self, points: FloatArray, best: float) -> FloatArray:
@@ -107,7 +136,7 @@ class Search:
         improvement = _acquisition.mixture_log_expected_improvement(
             self.surrogate.mixture(rows), best
         )
-        return improvement + self.surrogate.log_feasibility(rows)
+        return (improvement + self.surrogate.log_feasibility(rows))[None]
 
 
 def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
@@ -119,6 +148,17 @@ def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
     return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
 
 
-def _greatest(score: FloatArray, n: int) -> IntArray:
-    """The places of the `n` greatest numbers, greatest first."""
-    return np.asarray(np.argsort(-score, kind="stable")[:n])
+def _greatest(score: FloatArray, n: int) -> dict[int, None]:
+    """The places of the `n` greatest numbers as an ordered set, greatest first."""
+    return dict.fromkeys(np.argsort(-score, kind="stable")[:n].tolist())
+
+
+def _pick(score: FloatArray, n: int) -> dict[int, None]:
+    """At most `n` places, which rows of scores choose in turn: each the best one that is left."""
+    left = score.copy()
+    found: dict[int, None] = {}
+    for turn in range(min(n, score.shape[1])):
+        place = int(np.argmax(left[turn % len(left)]))
+        found[place] = None
+        left[:, place] = -np.inf
+    return found

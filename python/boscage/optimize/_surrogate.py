@@ -7,14 +7,15 @@ a while and then forgotten leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from boscage._types import FloatArray
+from boscage._types import FloatArray, IntArray
 from boscage.distributions import GaussianMixture
 from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
 from boscage.optimize import _acquisition
@@ -22,6 +23,25 @@ from boscage.optimize.space import Space
 
 # Settings of the forest that tells where trials fail.
 _FAILURE_TREES = 30
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a trial.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_features,)
+        Its row.
+    target : float or None
+        Value of the objective, to be minimised; None if the trial failed.
+    limits : tuple of float
+        Values of constraints.
+    """
+
+    row: FloatArray
+    target: float | None
+    limits: tuple[float, ...]
 
 
 class Surrogate:
@@ -45,7 +65,7 @@ class Surrogate:
     constraints : list of MondrianForestRegressor
         A forest for each constraint.
     failures : MondrianForestClassifier or None
-        Whether a trial succeeds, once one has failed.
+        Whether a trial succeeds, if one has failed.
     """
 
     def __init__(
@@ -59,9 +79,6 @@ class Surrogate:
         self.objective = self._regressor(0)
         self.constraints: list[MondrianForestRegressor] = []
         self.failures: MondrianForestClassifier | None = None
-        # Rows of trials that succeeded, which a forest for failures will need.
-        self._succeeded: list[FloatArray] = []
-        self._numbers: list[int] = []
 
     def _random_state(self, purpose: int) -> int:
         if purpose == 0:
@@ -82,46 +99,38 @@ class Surrogate:
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def add(
-        self, number: int, row: FloatArray, target: float | None, limits: tuple[float, ...]
-    ) -> None:
-        """Learn what came of a trial.
+    def hold(self, results: Mapping[int, Result]) -> None:
+        """Learn what is not known yet of some trials, and forget all others.
 
         Parameters
         ----------
-        number : int
-            Number of the trial.
-        row : ndarray of shape (n_features,)
-            Its row.
-        target : float or None
-            Value of the objective, to be minimised; None if the trial failed.
-        limits : tuple of float
-            Values of constraints.
+        results : dict of int to Result
+            What came of each trial, by number.
         """
-        if target is not None:
-            self.objective.partial_fit(row[None], [target], ids=[number])
+        targets = {n: own.target for n, own in results.items() if own.target is not None}
+        _hold(self.objective, targets, results)
+        limits = {n: own.limits for n, own in results.items() if own.limits}
         if limits and not self.constraints:
-            self.constraints = [self._regressor(2 + place) for place in range(len(limits))]
-        for forest, limit in zip(self.constraints, limits, strict=bool(limits)):
-            forest.partial_fit(row[None], [limit], ids=[number])
-        if self.failures is None and target is None:
+            n_constraints = len(next(iter(limits.values())))
+            self.constraints = [self._regressor(2 + place) for place in range(n_constraints)]
+        for place, forest in enumerate(self.constraints):
+            _hold(forest, {n: own[place] for n, own in limits.items()}, results)
+        self._hold_failures(results)
+
+    def _hold_failures(self, results: Mapping[int, Result]) -> None:
+        """The same for the forest that tells where trials fail, if one has failed."""
+        succeeds = {n: int(own.target is not None) for n, own in results.items()}
+        if all(succeeds.values()):
+            self.failures = None
+            return
+        if self.failures is None:
             self.failures = MondrianForestClassifier(
                 _FAILURE_TREES,
                 **self._metric,
                 random_state=self._random_state(1),
                 n_jobs=self._n_jobs,
             )
-            if self._numbers:
-                succeeded = np.ones(len(self._numbers), dtype=np.int64)
-                self.failures.partial_fit(
-                    np.array(self._succeeded), succeeded, classes=[0, 1], ids=self._numbers
-                )
-        if self.failures is not None:
-            label = [int(target is not None)]
-            self.failures.partial_fit(row[None], label, classes=[0, 1], ids=[number])
-        elif target is not None:
-            self._succeeded.append(row)
-            self._numbers.append(number)
+        _hold(self.failures, succeeds, results, classes=[0, 1])
 
     @contextmanager
     def believing(self, numbers: list[int], rows: FloatArray) -> Iterator[None]:
@@ -199,18 +208,34 @@ class Surrogate:
         """
         return self.objective.predict_dist(rows)
 
-    def draw(self, rows: FloatArray, seed: int) -> FloatArray:
-        """A function drawn from one realised tree of the objective, at some rows.
+    def draws(self, rows: FloatArray, seeds: IntArray) -> FloatArray:
+        """Functions drawn from realised trees of the objective, at some rows.
 
         Parameters
         ----------
         rows : ndarray of shape (n, n_features)
             Rows.
-        seed : int
-            Determines the function: the same one for all rows.
+        seeds : ndarray of shape (n_draws,)
+            Each determines a function: the same one for all rows.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_draws, n)
         """
-        return _acquisition.tree_draw(self.mixture(rows), self.objective.n_estimators, seed)
+        mixture, n_trees = self.mixture(rows), self.objective.n_estimators
+        return np.array([_acquisition.tree_draw(mixture, n_trees, int(seed)) for seed in seeds])
+
+
+def _hold(
+    forest: MondrianForestRegressor | MondrianForestClassifier,
+    targets: Mapping[int, float],
+    results: Mapping[int, Result],
+    **given: Any,
+) -> None:
+    """Make a forest that of these targets, by number of their trials."""
+    held = set(forest.ids_.tolist()) if hasattr(forest, "n_rows_") else set()
+    if gone := sorted(held - targets.keys()):
+        forest.forget(gone)
+    if new := [number for number in targets if number not in held]:
+        rows = np.array([results[number].row for number in new])
+        forest.partial_fit(rows, [targets[number] for number in new], ids=new, **given)

@@ -13,10 +13,11 @@ from boscage import _validation
 from boscage._types import FloatArray
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize import _candidates
+from boscage.optimize._blocks import block_size, block_start
 from boscage.optimize._parameters import Categorical, Integer, Real
 from boscage.optimize._search import Search
 from boscage.optimize._study_file import StudyFile
-from boscage.optimize._surrogate import Surrogate
+from boscage.optimize._surrogate import Result, Surrogate
 from boscage.optimize.space import Space
 from boscage.optimize.trial import Trial
 
@@ -37,9 +38,14 @@ class MondrianOptimizer(StudyFile):
 
     `ask` suggests a trial, and `tell` says what came of it. A forest predicts the objective from
     the trials so far, and the next trial is where these predictions promise most (section 6.5.3 of
-    the thesis). Telling is a ``partial_fit``, and the forest is at any time, bit for bit, the one
-    that is fitted at once to all trials. So is the whole study: with the same seed, the next
-    suggestion is a function of the trials so far, also after `save` and `load`.
+    the thesis). The forest learns online, and is at any time, bit for bit, the one that is fitted
+    at once to all trials. So is the whole study: with the same seed, the next suggestion is a
+    function of the trials so far, also after `save` and `load`.
+
+    One search for the best places suggests a single trial at first, and several from the 128th on:
+    6 after 200 trials, 24 after 500, and at most a tenth of `n_candidates`. Trials of such a block
+    know the results of all blocks before, and not of each other. With "ucb" each has a `kappa` of
+    its own, so that some explore and some refine. So the time of a trial hardly grows.
 
     Parameters
     ----------
@@ -54,7 +60,8 @@ class MondrianOptimizer(StudyFile):
         trial so far, in closed form for the mixture that the forest predicts; "thompson" the one
         that is best for a function drawn from one realised tree.
     kappa : float, default=2.0
-        For "ucb" only. The thesis takes 1.
+        For "ucb" only. The thesis takes 1. Where a search suggests several trials, it is that of
+        the first, and the mean of the others', which are drawn from an exponential distribution.
     n_initial : int, default=10
         Number of trials with a value before the forest is asked. Until then suggestions fill the
         space evenly.
@@ -130,6 +137,10 @@ class MondrianOptimizer(StudyFile):
         _validation.n_threads(n_jobs)
         self.trials: list[Trial] = []
         self._positions: list[FloatArray] = []
+        # What came of finished trials, by number; forests learn it when they are asked.
+        self._results: dict[int, Result] = {}
+        # What was suggested last, and to whom.
+        self._planned: tuple[tuple[Any, ...], FloatArray] | None = None
         if self.acquisition == "thompson":
             if self.forest.trend not in (None, "auto"):
                 raise ValueError(
@@ -182,7 +193,11 @@ class MondrianOptimizer(StudyFile):
         return [self._new_trial(self.suggest()) for _ in range(count)]
 
     def suggest(
-        self, *, pending: Sequence[Mapping[str, Any]] = (), number: int | None = None
+        self,
+        *,
+        pending: Sequence[Mapping[str, Any]] = (),
+        tried: Sequence[Mapping[str, Any]] = (),
+        number: int | None = None,
     ) -> dict[str, Any]:
         """Suggest values without starting a trial, for studies that are kept elsewhere.
 
@@ -190,6 +205,8 @@ class MondrianOptimizer(StudyFile):
         ----------
         pending : sequence of dict, default=()
             Values of parameters that are being evaluated, besides the pending trials.
+        tried : sequence of dict, default=()
+            Values that are not to be suggested again, besides those of trials and of `pending`.
         number : int, default=None
             Suggestions of different numbers are drawn differently. None takes the number of the
             next trial.
@@ -202,31 +219,63 @@ class MondrianOptimizer(StudyFile):
         Raises
         ------
         ValueError
-            If pending values are not in the space, or `number` is negative.
+            If pending or tried values are not in the space, or `number` is negative.
         """
-        count = len(self.trials)
+        others = self._stack([self.space.positions(params) for params in pending])
         if number is None:
-            number = count + len(pending)
+            number = len(self.trials) + len(others)
         number = _validation.check_count("number", number, 0)
-        rng = np.random.default_rng([self.seed, number])
-        others = [self.space.positions(params) for params in pending]
-        known = np.array(self._positions + others).reshape(-1, len(self.space.names))
-        complete = [trial for trial in self.trials if trial.state == "complete"]
-        search = Search(
-            self.space, self._surrogate, self.acquisition, self.kappa, self.n_candidates
-        )
-        if len(complete) < self.n_initial:
-            point = _candidates.design_point(self.space, number, self.n_initial, self.seed)
-            fresh = _candidates.without(point, known)
-            chosen = (fresh if len(fresh) else search.candidates(known, [], rng))[0]
+        beside = [self.space.positions(params) for params in tried]
+        known = np.concatenate([self._stack(self._positions + beside), others])
+        start = block_start(number, self.n_candidates)
+        before = self.trials[:start]
+        n_complete = sum(trial.state == "complete" for trial in before)
+        if n_complete < self.n_initial:
+            points = _candidates.design_point(self.space, number, self.n_initial, self.seed)
         else:
-            waiting = [trial.number for trial in self.trials if trial.state == "pending"]
-            waiting += range(count, count + len(others))
-            with self._surrogate.believing(waiting, self.space.rows(known[waiting])):
-                targets = {trial.number: self._target(trial) for trial in complete}
-                feasible = {trial.number for trial in complete if trial.is_feasible}
-                chosen = search.best_candidate(known, targets, feasible, rng)
-        return self.space.params(chosen)
+            points = self._plan(start, before, others)
+        fresh = _candidates.without(points, known)
+        if not len(fresh):
+            rng = np.random.default_rng([self.seed, number])
+            fresh = self._search().candidates(known, [], rng)
+        return self.space.params(fresh[0])
+
+    def _plan(self, start: int, before: list[Trial], others: FloatArray) -> FloatArray:
+        """The positions of what is suggested to the block of trials from `start` on, best first.
+
+        `before` are the trials that are known when the block starts, and `others` the positions of
+        more that are pending. One search serves as long as all of these stay as they are.
+        """
+        waiting = [trial.number for trial in before if trial.state == "pending"]
+        key = (start, len(before), tuple(waiting), others.tobytes())
+        if self._planned is None or self._planned[0] != key:
+            self._planned = key, self._search_for_block(start, before, waiting, others)
+        return self._planned[1]
+
+    def _search_for_block(
+        self, start: int, before: list[Trial], waiting: list[int], others: FloatArray
+    ) -> FloatArray:
+        count = len(before)
+        known = np.concatenate([self._stack(self._positions[:count]), others])
+        waiting = [*waiting, *range(count, count + len(others))]
+        complete = [trial for trial in before if trial.state == "complete"]
+        self._surrogate.hold({n: own for n, own in self._results.items() if n < count})
+        with self._surrogate.believing(waiting, self.space.rows(known[waiting])):
+            points = self._search().best_candidates(
+                known,
+                {trial.number: self._target(trial) for trial in complete},
+                {trial.number for trial in complete if trial.is_feasible},
+                block_size(start, self.n_candidates),
+                np.random.default_rng([self.seed, start]),
+            )
+        # Of the values that are suggested, as trials will have them.
+        return self._stack([self.space.positions(self.space.params(point)) for point in points])
+
+    def _search(self) -> Search:
+        return Search(self.space, self._surrogate, self.acquisition, self.kappa, self.n_candidates)
+
+    def _stack(self, positions: list[FloatArray]) -> FloatArray:
+        return np.array(positions).reshape(-1, len(self.space.names))
 
     def tell(
         self,
@@ -272,7 +321,7 @@ class MondrianOptimizer(StudyFile):
         target = None if finished.value is None else self._target(finished)
         row = self.space.rows(self._positions[finished.number][None])[0]
         limits = tuple(_bounded(limit) for limit in finished.constraints)
-        self._surrogate.add(finished.number, row, target, limits)
+        self._results[finished.number] = Result(row, target, limits)
         return finished
 
     def optimize(
@@ -382,6 +431,7 @@ class MondrianOptimizer(StudyFile):
         Its rows are ``space.rows(space.positions(params)[None])``, its targets the values, with the
         sign changed if they are maximised, and its row numbers those of trials.
         """
+        self._surrogate.hold(self._results)
         return self._surrogate.objective
 
     def predict(self, params: Mapping[str, Any]) -> tuple[float, float]:
