@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -115,7 +116,13 @@ def test_blocks_part_the_numbers():
     sizes = [block_size(start, 500) for start in starts]
     assert sizes == sorted(sizes)
     assert max(sizes) == 50
-    assert block_start(10**4, 1) == 10**4
+    for n_candidates in (1, 20, 100, 5000):
+        start = 0
+        for number in range(3000):
+            if number == start + block_size(start, n_candidates):
+                start = number
+            assert block_start(number, n_candidates) == start
+    assert block_start(10**12, 5) == 10**12
 
 
 @pytest.mark.parametrize("acquisition", ["ucb", "ei", "thompson"])
@@ -161,6 +168,33 @@ def test_a_block_does_not_wait_for_its_own_trials():
     assert len({repr(params) for params in run(0)}) == 13
 
 
+def test_a_number_says_which_trial_of_a_study_elsewhere():
+    study = small()
+    study.optimize(objective, 60)
+    value = {number: objective(study.suggest(number=number)) for number in (0, 3, 60, 10**9)}
+    design = [objective(trial.params) for trial in study.trials[:5]]
+    assert max(value.values()) < np.median(design)  # all that was told counts
+    start = block_start(200, 60)
+    block = [study.suggest(number=start + place) for place in range(block_size(start, 60))]
+    assert len({repr(params) for params in block}) == 6
+
+
+def test_an_interrupt_leaves_no_belief():
+    study = small()
+    study.optimize(objective, 20)
+    pending = study.ask()
+    with (
+        mock.patch.object(MondrianForestRegressor, "forget", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        study.suggest()
+    study.tell(pending, 100.0)
+    resumed = MondrianOptimizer.from_dict(study.to_dict())
+    assert study.predict(pending.params) == resumed.predict(pending.params)
+    assert study.surrogate.digest() == fitted_at_once(study).digest()
+    assert study.suggest() == resumed.suggest()
+
+
 def test_suggestions_depend_on_the_seed_and_the_trials_alone():
     def run(**options):
         study = small(**options)
@@ -197,9 +231,10 @@ def test_no_setting_is_tried_twice_while_others_are_left():
     assert len(study.trials) == 14
 
 
-def test_no_setting_is_tried_twice_by_blocks():
+@pytest.mark.parametrize("n_candidates", [100, 400])
+def test_no_setting_is_tried_twice_by_blocks(n_candidates):
     grid = {"a": Integer(0, 19), "b": Integer(0, 19)}
-    study = small(grid, n_candidates=400)
+    study = small(grid, n_candidates=n_candidates)
     everything = [study.space.params(point) for point in study.space.all_positions()]
     for number in range(400):
         if number % 40 == 7:  # not asked for
@@ -298,8 +333,9 @@ def test_what_is_not_finite_is_a_failure(value):
 
 
 @pytest.mark.parametrize("values", [[0.0], [1e300, -1e300], [1e-300, 0.0]])
-def test_odd_values_are_borne(values):
-    study = small()
+@pytest.mark.parametrize("acquisition", ["ucb", "ei", "thompson"])
+def test_odd_values_are_borne(values, acquisition):
+    study = small(acquisition=acquisition)
     for number in range(12):
         study.tell(study.ask(), values[number % len(values)])
     assert len(study.trials) == 12

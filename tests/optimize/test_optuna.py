@@ -84,6 +84,20 @@ def test_a_new_sampler_continues_within_a_block():
     assert len({repr(params) for params in params_of(kept)[start:]}) == 6
 
 
+def test_trials_asked_for_together_differ_within_a_block():
+    study = optuna.create_study(sampler=small(n_candidates=100))
+    study.optimize(objective, block_start(200, 100))
+    together = [study.ask() for _ in range(block_size(len(study.trials), 100))]
+    assert len(together) == 6
+    # Optuna asks for suggestions when the first parameter is, and others still lack theirs.
+    first = [trial.suggest_float("x", 1e-3, 1.0, log=True) for trial in together]
+    rest = [
+        (trial.suggest_int("n", 1, 9, step=2), trial.suggest_categorical("kind", ["a", "b", None]))
+        for trial in together
+    ]
+    assert len(set(zip(first, rest, strict=True))) == len(together)
+
+
 def test_suggestions_are_those_of_the_optimizer():
     study = optuna.create_study(direction="maximize", sampler=small())
     study.optimize(objective, 9)

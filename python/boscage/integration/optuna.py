@@ -41,7 +41,7 @@ class MondrianSampler(BaseSampler):
     forests of their own, and so are the places where trials fail. A pruned trial counts with the
     last value that it reported. What is suggested depends on the seed, the number of the trial and
     the trials of the study, so that a sampler of the same seed continues a stored study
-    whose start-up trials are complete. From the 128th trial on one search suggests several, as
+    whose start-up trials are complete. From trial 128 on one search suggests several, as
     `MondrianOptimizer` explains.
 
     Parameters
@@ -56,7 +56,7 @@ class MondrianSampler(BaseSampler):
     kappa : float, default=2.0
         For "ucb" only; see `MondrianOptimizer`.
     n_candidates : int, default=500
-        Number of places that are compared for each suggestion.
+        Number of places that each search compares.
     forest : MondrianForestRegressor, default=None
         An unfitted forest with other settings; see `MondrianOptimizer`.
     independent_sampler : optuna.samplers.BaseSampler, default=None
@@ -260,7 +260,7 @@ class MondrianSampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> MondrianOptimizer:
-        """The optimizer, after it was told all finished trials."""
+        """The optimizer, after it was told those of these trials that are finished."""
         limits = sorted({name for other in trials for name in other.constraints})
         key = (study.study_name, study.direction, tuple(search_space.items()), tuple(limits))
         if self._optimizer is None or key != self._key:

@@ -1,18 +1,19 @@
 """How many trials one search suggests.
 
 A search takes time in proportion to the number of trials before it, to which a single one adds
-little. So one search suggests the more trials, the more there were: from the 128th on, about a
-sixteenth as many as came after the first 96. Trials of such a block know nothing of each other.
-Which they are is a function of their numbers alone, so that a study which is loaded, or kept
-elsewhere, goes on in the same way.
+little. So from trial 128 on a search suggests several: a block. Which trials share a block is a
+function of their numbers alone, so that a study that is loaded, or kept elsewhere, goes on in the
+same way.
 """
 
 from __future__ import annotations
 
-_ALONE = 96
-_PART = 16
-_CANDIDATES = 10
-"""Candidates (at least) for each trial that a search suggests."""
+_FIRST = 96
+"""Trials that make no block larger."""
+_SHARE = 16
+"""A block has one trial for so many that came after the first ones."""
+_CANDIDATES_PER_TRIAL = 10
+"""Candidates of a search (at least) for each trial of a block."""
 
 
 def block_size(start: int, n_candidates: int) -> int:
@@ -29,7 +30,7 @@ def block_size(start: int, n_candidates: int) -> int:
     -------
     int
     """
-    return max(1, min((start - _ALONE) // _PART, n_candidates // _CANDIDATES))
+    return max(1, min((start - _FIRST) // _SHARE, n_candidates // _CANDIDATES_PER_TRIAL))
 
 
 def block_start(number: int, n_candidates: int) -> int:
@@ -46,7 +47,11 @@ def block_start(number: int, n_candidates: int) -> int:
     -------
     int
     """
+    greatest = max(1, n_candidates // _CANDIDATES_PER_TRIAL)
     start = 0
-    while (end := start + block_size(start, n_candidates)) <= number:
-        start = end
-    return start
+    while (size := block_size(start, n_candidates)) < greatest:
+        if start + size > number:
+            return start
+        start += size
+    # All blocks from here on are of one size.
+    return number - (number - start) % greatest

@@ -18,6 +18,10 @@ _REFINED = 3
 """Number of best candidates around which more are tried."""
 _FINALISTS = 32
 """Number of candidates whose whole predictive distributions are compared."""
+_ENUMERABLE = 10**6
+"""Number of settings that may be listed."""
+_FAR = -40.0
+"""Where a smooth positive part is an exponential function, in double precision."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,9 @@ class Search:
         if ranked:
             points.append(_candidates.neighbours(self.space, known[ranked], half, rng))
         fresh = _candidates.without(np.concatenate(points), known)
+        if not len(fresh) and self.space.n_values <= _ENUMERABLE:
+            # Few are left, then.
+            fresh = rng.permutation(_candidates.without(self.space.all_positions(), known))
         return fresh if len(fresh) else points[0]
 
     def best_candidates(
@@ -75,10 +82,11 @@ class Search:
     ) -> FloatArray:
         """The candidates whose trials promise most, at most `n` of them, the best one first.
 
-        The first is the best by the acquisition function, and each of the others by a variant of
-        it, drawn at random, so that some explore and some refine. `known` has the positions of all
-        trials, `targets` the values to be minimised of the complete ones by number, and `feasible`
-        the numbers of those that meet all constraints.
+        The first is the best by the acquisition function, and each of the others by a variant of it
+        that is drawn at random, so that some explore and some refine; without variants they are
+        the next best. `known` has the positions of the trials that are known, also of pending ones,
+        `targets` the values to be minimised of the complete ones by number, and `feasible` the
+        numbers of those that meet all constraints.
         """
         # A trial that breaks constraints is a worse place to look around than any that does not.
         order = sorted(targets, key=lambda number: (number not in feasible, targets[number]))
@@ -89,7 +97,7 @@ class Search:
         points = self.candidates(known, ranked, rng)
         score = self._score(points, best, spread, variants)
         if self.space.n_values > self.n_candidates:
-            top = _greatest(score[0], _REFINED) | _pick(score, n)
+            top = dict.fromkeys(_pick(score[:1], _REFINED) + _pick(score, n))
             near = _candidates.neighbours(
                 self.space, points[list(top)], self.n_candidates // 2, rng
             )
@@ -101,16 +109,12 @@ class Search:
         if self.acquisition == "ei" and best is not None:
             # Means and standard deviations choose whom the whole distributions, which take more
             # time, are computed for.
-            points = points[list(_greatest(score[0], _FINALISTS) | _pick(score, n))]
+            points = points[_pick(score, max(n, _FINALISTS))]
             score = self._log_improvement(points, best)
-        return np.asarray(points[list(_pick(score, n))])
+        return np.asarray(points[_pick(score, n)])
 
     def _score(
-        self,
-        points: FloatArray,
-        best: float | None,
-        spread: float,
-        variants: _Variants,
+        self, points: FloatArray, best: float | None, spread: float, variants: _Variants
     ) -> FloatArray:
         """How much a trial is worth at some places, by each of the variants; greater is better.
 
@@ -148,17 +152,11 @@ def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
     return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
 
 
-def _greatest(score: FloatArray, n: int) -> dict[int, None]:
-    """The places of the `n` greatest numbers as an ordered set, greatest first."""
-    return dict.fromkeys(np.argsort(-score, kind="stable")[:n].tolist())
-
-
-def _pick(score: FloatArray, n: int) -> dict[int, None]:
+def _pick(score: FloatArray, n: int) -> list[int]:
     """At most `n` places, which rows of scores choose in turn: each the best one that is left."""
     left = score.copy()
-    found: dict[int, None] = {}
+    found: list[int] = []
     for turn in range(min(n, score.shape[1])):
-        place = int(np.argmax(left[turn % len(left)]))
-        found[place] = None
-        left[:, place] = -np.inf
+        found.append(int(np.argmax(left[turn % len(left)])))
+        left[:, found[-1]] = -np.inf
     return found

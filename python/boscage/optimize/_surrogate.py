@@ -79,6 +79,8 @@ class Surrogate:
         self.objective = self._regressor(0)
         self.constraints: list[MondrianForestRegressor] = []
         self.failures: MondrianForestClassifier | None = None
+        # Numbers of trials whose results are believed.
+        self._believed: set[int] = set()
 
     def _random_state(self, purpose: int) -> int:
         if purpose == 0:
@@ -107,19 +109,20 @@ class Surrogate:
         results : dict of int to Result
             What came of each trial, by number.
         """
-        targets = {n: own.target for n, own in results.items() if own.target is not None}
+        self._forget_beliefs()  # that an interrupt has left
+        targets = {n: result.target for n, result in results.items() if result.target is not None}
         _hold(self.objective, targets, results)
-        limits = {n: own.limits for n, own in results.items() if own.limits}
+        limits = {n: result.limits for n, result in results.items() if result.limits}
         if limits and not self.constraints:
             n_constraints = len(next(iter(limits.values())))
             self.constraints = [self._regressor(2 + place) for place in range(n_constraints)]
         for place, forest in enumerate(self.constraints):
-            _hold(forest, {n: own[place] for n, own in limits.items()}, results)
+            _hold(forest, {n: limit[place] for n, limit in limits.items()}, results)
         self._hold_failures(results)
 
     def _hold_failures(self, results: Mapping[int, Result]) -> None:
         """The same for the forest that tells where trials fail, if one has failed."""
-        succeeds = {n: int(own.target is not None) for n, own in results.items()}
+        succeeds = {n: int(result.target is not None) for n, result in results.items()}
         if all(succeeds.values()):
             self.failures = None
             return
@@ -146,15 +149,20 @@ class Surrogate:
         forests = [forest for forest in (self.objective, *self.constraints) if numbers]
         forests = [forest for forest in forests if getattr(forest, "n_rows_", 0) > 0]
         believed = [forest.predict(rows) for forest in forests]
+        self._believed = set(numbers)
         try:
             for forest, values in zip(forests, believed, strict=True):
                 forest.partial_fit(rows, values, ids=numbers)
             yield
         finally:
-            # After an interrupt some forests may have believed nothing.
-            for forest in forests:
-                held = set(forest.ids_.tolist())
-                forest.forget([number for number in numbers if number in held])
+            self._forget_beliefs()
+
+    def _forget_beliefs(self) -> None:
+        """Forget what was believed; after an interrupt some forests may have believed nothing."""
+        for forest in (self.objective, *self.constraints):
+            if gone := sorted(_held(forest) & self._believed):
+                forest.forget(gone)
+        self._believed = set()
 
     # -- what it says -----------------------------------------------------------------------------
 
@@ -226,14 +234,19 @@ class Surrogate:
         return np.array([_acquisition.tree_draw(mixture, n_trees, int(seed)) for seed in seeds])
 
 
+def _held(forest: MondrianForestRegressor | MondrianForestClassifier) -> set[int]:
+    """Numbers of the trials that a forest has learned."""
+    return set(forest.ids_.tolist()) if hasattr(forest, "n_rows_") else set()
+
+
 def _hold(
     forest: MondrianForestRegressor | MondrianForestClassifier,
     targets: Mapping[int, float],
     results: Mapping[int, Result],
     **given: Any,
 ) -> None:
-    """Make a forest that of these targets, by number of their trials."""
-    held = set(forest.ids_.tolist()) if hasattr(forest, "n_rows_") else set()
+    """Learn the targets, by number of their trials, that a forest lacks; forget all others."""
+    held = _held(forest)
     if gone := sorted(held - targets.keys()):
         forest.forget(gone)
     if new := [number for number in targets if number not in held]:

@@ -42,10 +42,10 @@ class MondrianOptimizer(StudyFile):
     at once to all trials. So is the whole study: with the same seed, the next suggestion is a
     function of the trials so far, also after `save` and `load`.
 
-    One search for the best places suggests a single trial at first, and several from the 128th on:
+    One search for the best places suggests a single trial at first, and several from trial 128 on:
     6 after 200 trials, 24 after 500, and at most a tenth of `n_candidates`. Trials of such a block
     know the results of all blocks before, and not of each other. With "ucb" each has a `kappa` of
-    its own, so that some explore and some refine. So the time of a trial hardly grows.
+    its own, so that some explore and some refine. The time of a trial therefore hardly grows.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class MondrianOptimizer(StudyFile):
         Number of trials with a value before the forest is asked. Until then suggestions fill the
         space evenly.
     n_candidates : int, default=500
-        Number of places that are compared for each suggestion.
+        Number of places that each search compares.
     forest : MondrianForestRegressor, default=None
         An unfitted forest, whose settings are those of the forests for objective and constraints.
         Its feature_range, feature_weights, feature_maps, window_size, random_state and n_jobs are
@@ -136,10 +136,11 @@ class MondrianOptimizer(StudyFile):
         self.n_jobs = n_jobs
         _validation.n_threads(n_jobs)
         self.trials: list[Trial] = []
-        self._positions: list[FloatArray] = []
-        # What came of finished trials, by number; forests learn it when they are asked.
+        # By number of the trial, like what came of it, which forests learn when they are asked.
+        # An interrupt may leave an entry for a trial that does not exist or is not finished.
+        self._positions: dict[int, FloatArray] = {}
         self._results: dict[int, Result] = {}
-        # What was suggested last, and to whom.
+        # What the search for the last block found, after what it depends on.
         self._planned: tuple[tuple[Any, ...], FloatArray] | None = None
         if self.acquisition == "thompson":
             if self.forest.trend not in (None, "auto"):
@@ -171,6 +172,7 @@ class MondrianOptimizer(StudyFile):
 
         Trials may be asked for while others are pending: the forest then believes that these end as
         it predicts, until they are told, and so looks elsewhere. It forgets such beliefs exactly.
+        (Those of its own block a trial only does not repeat.)
 
         Parameters
         ----------
@@ -208,8 +210,8 @@ class MondrianOptimizer(StudyFile):
         tried : sequence of dict, default=()
             Values that are not to be suggested again, besides those of trials and of `pending`.
         number : int, default=None
-            Suggestions of different numbers are drawn differently. None takes the number of the
-            next trial.
+            Number of the trial in a study that is kept elsewhere, where all that was told came
+            before the trial's block. None takes the number of the next trial.
 
         Returns
         -------
@@ -222,44 +224,41 @@ class MondrianOptimizer(StudyFile):
             If pending or tried values are not in the space, or `number` is negative.
         """
         others = self._stack([self.space.positions(params) for params in pending])
+        beside = self._stack([self.space.positions(params) for params in tried])
+        count = len(self.trials)
+        known = np.concatenate([self._known(count), others, beside])
         if number is None:
-            number = len(self.trials) + len(others)
+            number = count + len(others)
+            count = min(count, block_start(number, self.n_candidates))
         number = _validation.check_count("number", number, 0)
-        beside = [self.space.positions(params) for params in tried]
-        known = np.concatenate([self._stack(self._positions + beside), others])
-        start = block_start(number, self.n_candidates)
-        before = self.trials[:start]
-        n_complete = sum(trial.state == "complete" for trial in before)
+        n_complete = sum(trial.state == "complete" for trial in self.trials[:count])
         if n_complete < self.n_initial:
             points = _candidates.design_point(self.space, number, self.n_initial, self.seed)
         else:
-            points = self._plan(start, before, others)
+            start = block_start(number, self.n_candidates)
+            # Each trial has a place of its own in its block, so that several may ask at once.
+            points = np.roll(self._plan(start, count, others), start - number, axis=0)
         fresh = _candidates.without(points, known)
         if not len(fresh):
             rng = np.random.default_rng([self.seed, number])
             fresh = self._search().candidates(known, [], rng)
         return self.space.params(fresh[0])
 
-    def _plan(self, start: int, before: list[Trial], others: FloatArray) -> FloatArray:
-        """The positions of what is suggested to the block of trials from `start` on, best first.
+    def _plan(self, start: int, count: int, others: FloatArray) -> FloatArray:
+        """The positions that are suggested to the block of trials from `start` on, best first.
 
-        `before` are the trials that are known when the block starts, and `others` the positions of
-        more that are pending. One search serves as long as all of these stay as they are.
+        They are found by one search, which knows the first `count` trials, and those that are
+        pending at `others`; it serves as long as it would be the same.
         """
+        before = self.trials[:count]
         waiting = [trial.number for trial in before if trial.state == "pending"]
-        key = (start, len(before), tuple(waiting), others.tobytes())
-        if self._planned is None or self._planned[0] != key:
-            self._planned = key, self._search_for_block(start, before, waiting, others)
-        return self._planned[1]
-
-    def _search_for_block(
-        self, start: int, before: list[Trial], waiting: list[int], others: FloatArray
-    ) -> FloatArray:
-        count = len(before)
-        known = np.concatenate([self._stack(self._positions[:count]), others])
-        waiting = [*waiting, *range(count, count + len(others))]
+        key = (start, count, tuple(waiting), others.tobytes())
+        if self._planned is not None and self._planned[0] == key:
+            return self._planned[1]
+        waiting += range(count, count + len(others))
+        known = np.concatenate([self._known(count), others])
         complete = [trial for trial in before if trial.state == "complete"]
-        self._surrogate.hold({n: own for n, own in self._results.items() if n < count})
+        self._surrogate.hold(self._results_of(before))
         with self._surrogate.believing(waiting, self.space.rows(known[waiting])):
             points = self._search().best_candidates(
                 known,
@@ -269,10 +268,21 @@ class MondrianOptimizer(StudyFile):
                 np.random.default_rng([self.seed, start]),
             )
         # Of the values that are suggested, as trials will have them.
-        return self._stack([self.space.positions(self.space.params(point)) for point in points])
+        found = self._stack([self.space.positions(self.space.params(point)) for point in points])
+        self._planned = key, found
+        return found
 
     def _search(self) -> Search:
         return Search(self.space, self._surrogate, self.acquisition, self.kappa, self.n_candidates)
+
+    def _known(self, count: int) -> FloatArray:
+        """The positions of the first trials."""
+        return self._stack([self._positions[number] for number in range(count)])
+
+    def _results_of(self, trials: list[Trial]) -> dict[int, Result]:
+        """What forests are to know of some trials, by number."""
+        finished = [trial.number for trial in trials if trial.state != "pending"]
+        return {number: self._results[number] for number in finished}
 
     def _stack(self, positions: list[FloatArray]) -> FloatArray:
         return np.array(positions).reshape(-1, len(self.space.names))
@@ -314,14 +324,14 @@ class MondrianOptimizer(StudyFile):
         pending = self._find(trial)
         finished = pending.told(value, constraints)
         self._check_constraints(finished)
-        if pending.number == len(self.trials):
-            self._positions.append(self.space.positions(pending.params))
-            self.trials.append(pending)
-        self.trials[finished.number] = finished
+        number = finished.number
+        # From the values, not from what was suggested: what is learned depends on these alone.
+        self._positions[number] = self.space.positions(finished.params)
+        row = self.space.rows(self._positions[number][None])[0]
         target = None if finished.value is None else self._target(finished)
-        row = self.space.rows(self._positions[finished.number][None])[0]
         limits = tuple(_bounded(limit) for limit in finished.constraints)
-        self._results[finished.number] = Result(row, target, limits)
+        self._results[number] = Result(row, target, limits)
+        self.trials[number : number + 1] = [finished]
         return finished
 
     def optimize(
@@ -367,8 +377,7 @@ class MondrianOptimizer(StudyFile):
 
     def _new_trial(self, params: dict[str, Any]) -> Trial:
         trial = Trial(len(self.trials), params)
-        # From the values, as for a trial that is told: what is learned depends on these alone.
-        self._positions.append(self.space.positions(params))
+        self._positions[trial.number] = self.space.positions(params)
         self.trials.append(trial)
         return trial
 
@@ -429,9 +438,10 @@ class MondrianOptimizer(StudyFile):
         """The forest that predicts the objective: all complete trials, and nothing else.
 
         Its rows are ``space.rows(space.positions(params)[None])``, its targets the values, with the
-        sign changed if they are maximised, and its row numbers those of trials.
+        sign changed if they are maximised, and its row numbers those of trials. Searches change it,
+        so read it anew after each.
         """
-        self._surrogate.hold(self._results)
+        self._surrogate.hold(self._results_of(self.trials))
         return self._surrogate.objective
 
     def predict(self, params: Mapping[str, Any]) -> tuple[float, float]:
