@@ -149,7 +149,9 @@ def _log_gain(values: FloatArray, best: float, spread: float) -> FloatArray:
     It is the logarithm of a smooth positive part of the improvement, so that a chance weighs what
     it does with the expected improvement.
     """
-    return np.asarray(np.log(np.logaddexp(0.0, (best - values) / spread)))
+    gain = (best - values) / spread
+    smooth = np.log(np.logaddexp(0.0, np.maximum(gain, _FAR)))
+    return np.asarray(np.where(gain > _FAR, smooth, gain))
 
 
 def _pick(score: FloatArray, n: int) -> list[int]:
