@@ -194,19 +194,27 @@ def _place(section: dict[str, Any]) -> tuple[int, int]:
     return int(section["name"][2]), int(found[1]) if found else 99
 
 
+def _run_on(where: tuple[str, ...]) -> str:
+    machine, boscage, python, numpy, learn = where
+    return f"Run on {machine}; boscage {boscage}, Python {python}, NumPy {numpy}, scikit-learn {learn}."
+
+
 def _notes(sections: list[dict[str, Any]]) -> list[str]:
-    lines = []
-    made = {
-        tuple(s["facts"][key] for key in ("machine", "python", "numpy", "scikit-learn", "boscage"))
-        for s in sections
-    }
-    for machine, python, numpy, learn, version in sorted(made):
-        lines.append(
-            f"Run on {machine}; boscage {version}, Python {python}, NumPy {numpy}, scikit-learn "
-            f"{learn}. "
-            f"All sections together took {sum(s['facts']['seconds'] for s in sections):.0f} "
-            "processor seconds.\n"
-        )
+    made: dict[tuple[str, ...], list[str]] = {}
+    for section in sections:
+        facts = section["facts"]
+        keys = ("machine", "boscage", "python", "numpy", "scikit-learn")
+        made.setdefault(tuple(facts[key] for key in keys), []).append(section["name"])
+    most = max(made, key=lambda where: len(made[where]))
+    seconds = sum(section["facts"]["seconds"] for section in sections)
+    lines = [
+        f"{_run_on(most)} All sections together took {seconds:.0f} processor seconds.\n",
+        *(
+            f"{', '.join(f'`{name}`' for name in names)}: {_run_on(where)}\n"
+            for where, names in sorted(made.items())
+            if where != most
+        ),
+    ]
     if any(s["facts"]["effort"] == "quick" for s in sections):
         lines.append(
             '"Quick sizes" are those of `--quick`: fewer seeds, particles, rows and data sets, and '

@@ -174,9 +174,11 @@ def draw(section: Section, curves: dict[str, dict[str, Array]], names: list[str]
     ) as axes:
         flat = axes.ravel()
         for ax, (task, own) in zip(flat, curves.items(), strict=False):
-            for name in names:
+            for place, name in enumerate(names):
                 line = np.maximum(np.median(own[name], axis=0), 1e-4)
-                ax.plot(np.arange(1, len(line) + 1), line, label=name)
+                # There are more optimisers than colours.
+                style = "-" if place < 6 else "--"
+                ax.plot(np.arange(1, len(line) + 1), line, style, label=name)
             ax.set(yscale="log", title=task)
         for ax in flat[len(curves) :]:
             ax.axis("off")
