@@ -195,8 +195,10 @@ def _place(section: dict[str, Any]) -> tuple[int, int]:
 
 
 def _run_on(where: tuple[str, ...]) -> str:
-    machine, boscage, python, numpy, learn = where
-    return f"Run on {machine}; boscage {boscage}, Python {python}, NumPy {numpy}, scikit-learn {learn}."
+    machine, *versions = where
+    packages = ("boscage", "Python", "NumPy", "scikit-learn")
+    named = [f"{name} {version}" for name, version in zip(packages, versions, strict=True)]
+    return f"Run on {machine}; {', '.join(named)}."
 
 
 def _notes(sections: list[dict[str, Any]]) -> list[str]:
