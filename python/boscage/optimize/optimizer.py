@@ -136,10 +136,8 @@ class MondrianOptimizer(StudyFile):
         self.n_jobs = n_jobs
         _validation.n_threads(n_jobs)
         self.trials: list[Trial] = []
-        # By number of the trial, like what came of it, which forests learn when they are asked.
-        # An interrupt may leave an entry for a trial that does not exist or is not finished.
+        # By number of the trial; an interrupt may leave one for a trial that does not exist.
         self._positions: dict[int, FloatArray] = {}
-        self._results: dict[int, Result] = {}
         # What the search for the last block found, after what it depends on.
         self._planned: tuple[tuple[Any, ...], FloatArray] | None = None
         if self.acquisition == "thompson":
@@ -280,9 +278,17 @@ class MondrianOptimizer(StudyFile):
         return self._stack([self._positions[number] for number in range(count)])
 
     def _results_of(self, trials: list[Trial]) -> dict[int, Result]:
-        """What forests are to know of some trials, by number."""
-        finished = [trial.number for trial in trials if trial.state != "pending"]
-        return {number: self._results[number] for number in finished}
+        """What forests are to know of the first trials, by number."""
+        rows = self.space.rows(self._known(len(trials)))
+        return {
+            trial.number: Result(
+                row,
+                None if trial.value is None else self._target(trial),
+                tuple(_bounded(limit) for limit in trial.constraints),
+            )
+            for trial, row in zip(trials, rows, strict=True)
+            if trial.state != "pending"
+        }
 
     def _stack(self, positions: list[FloatArray]) -> FloatArray:
         return np.array(positions).reshape(-1, len(self.space.names))
@@ -324,14 +330,9 @@ class MondrianOptimizer(StudyFile):
         pending = self._find(trial)
         finished = pending.told(value, constraints)
         self._check_constraints(finished)
-        number = finished.number
         # From the values, not from what was suggested: what is learned depends on these alone.
-        self._positions[number] = self.space.positions(finished.params)
-        row = self.space.rows(self._positions[number][None])[0]
-        target = None if finished.value is None else self._target(finished)
-        limits = tuple(_bounded(limit) for limit in finished.constraints)
-        self._results[number] = Result(row, target, limits)
-        self.trials[number : number + 1] = [finished]
+        self._positions[finished.number] = self.space.positions(finished.params)
+        self.trials[finished.number : finished.number + 1] = [finished]
         return finished
 
     def optimize(
