@@ -65,7 +65,6 @@ def test_a_new_sampler_continues_a_study():
     assert params_of(other) != params_of(kept)
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_a_new_sampler_continues_within_a_block():
     def sampler():
         return small(n_candidates=100)

@@ -58,9 +58,9 @@ class Search:
     ) -> FloatArray:
         """Places to compare: all that are left, if these are few."""
         if self.space.n_values <= self.n_candidates:
-            fresh = _candidates.without(self.space.all_positions(), known)
+            fresh = self._left(known, rng)
             if len(fresh):
-                return np.asarray(rng.permutation(fresh))
+                return fresh
             return _candidates.random_points(self.space, self.n_candidates, rng)
         half = self.n_candidates // 2 + 1
         points = [_candidates.random_points(self.space, half, rng)]
@@ -69,8 +69,13 @@ class Search:
         fresh = _candidates.without(np.concatenate(points), known)
         if not len(fresh) and self.space.n_values <= _ENUMERABLE:
             # Few are left, then.
-            fresh = rng.permutation(_candidates.without(self.space.all_positions(), known))
+            fresh = self._left(known, rng)
         return fresh if len(fresh) else points[0]
+
+    def _left(self, known: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """All places of a finite space that are not known yet, in a random order."""
+        left = _candidates.without(self.space.all_positions(), known)
+        return np.asarray(rng.permutation(left))
 
     def best_candidates(
         self,

@@ -159,10 +159,11 @@ class Surrogate:
 
     def _forget_beliefs(self) -> None:
         """Forget what was believed; after an interrupt some forests may have believed nothing."""
-        for forest in (self.objective, *self.constraints):
-            if gone := sorted(_held(forest) & self._believed):
-                forest.forget(gone)
-        self._believed = set()
+        if self._believed:
+            for forest in (self.objective, *self.constraints):
+                if gone := sorted(_held(forest) & self._believed):
+                    forest.forget(gone)
+            self._believed = set()
 
     # -- what it says -----------------------------------------------------------------------------
 

@@ -138,6 +138,8 @@ class MondrianOptimizer(StudyFile):
         self.trials: list[Trial] = []
         # By number of the trial; an interrupt may leave one for a trial that does not exist.
         self._positions: dict[int, FloatArray] = {}
+        # Of finished trials, which do not change, as soon as forests need them.
+        self._results: dict[int, Result] = {}
         # What the search for the last block found, after what it depends on.
         self._planned: tuple[tuple[Any, ...], FloatArray] | None = None
         if self.acquisition == "thompson":
@@ -225,15 +227,15 @@ class MondrianOptimizer(StudyFile):
         beside = self._stack([self.space.positions(params) for params in tried])
         count = len(self.trials)
         known = np.concatenate([self._known(count), others, beside])
-        if number is None:
-            number = count + len(others)
-            count = min(count, block_start(number, self.n_candidates))
-        number = _validation.check_count("number", number, 0)
+        is_next = number is None
+        number = _validation.check_count("number", count + len(others) if is_next else number, 0)
+        start = block_start(number, self.n_candidates)
+        if is_next:
+            count = min(count, start)
         n_complete = sum(trial.state == "complete" for trial in self.trials[:count])
         if n_complete < self.n_initial:
             points = _candidates.design_point(self.space, number, self.n_initial, self.seed)
         else:
-            start = block_start(number, self.n_candidates)
             # Each trial has a place of its own in its block, so that several may ask at once.
             points = np.roll(self._plan(start, count, others), start - number, axis=0)
         fresh = _candidates.without(points, known)
@@ -278,17 +280,15 @@ class MondrianOptimizer(StudyFile):
         return self._stack([self._positions[number] for number in range(count)])
 
     def _results_of(self, trials: list[Trial]) -> dict[int, Result]:
-        """What forests are to know of the first trials, by number."""
-        rows = self.space.rows(self._known(len(trials)))
-        return {
-            trial.number: Result(
-                row,
-                None if trial.value is None else self._target(trial),
-                tuple(_bounded(limit) for limit in trial.constraints),
-            )
-            for trial, row in zip(trials, rows, strict=True)
-            if trial.state != "pending"
-        }
+        """What forests are to know of some trials, by number."""
+        finished = [trial for trial in trials if trial.state != "pending"]
+        for trial in finished:
+            if trial.number not in self._results:
+                row = self.space.rows(self._positions[trial.number][None])[0]
+                target = None if trial.value is None else self._target(trial)
+                limits = tuple(_bounded(limit) for limit in trial.constraints)
+                self._results[trial.number] = Result(row, target, limits)
+        return {trial.number: self._results[trial.number] for trial in finished}
 
     def _stack(self, positions: list[FloatArray]) -> FloatArray:
         return np.array(positions).reshape(-1, len(self.space.names))
@@ -330,10 +330,7 @@ class MondrianOptimizer(StudyFile):
         pending = self._find(trial)
         finished = pending.told(value, constraints)
         self._check_constraints(finished)
-        # From the values, not from what was suggested: what is learned depends on these alone.
-        self._positions[finished.number] = self.space.positions(finished.params)
-        self.trials[finished.number : finished.number + 1] = [finished]
-        return finished
+        return self._put(finished)
 
     def optimize(
         self,
@@ -377,9 +374,13 @@ class MondrianOptimizer(StudyFile):
         return self.best_trial
 
     def _new_trial(self, params: dict[str, Any]) -> Trial:
-        trial = Trial(len(self.trials), params)
-        self._positions[trial.number] = self.space.positions(params)
-        self.trials.append(trial)
+        return self._put(Trial(len(self.trials), params))
+
+    def _put(self, trial: Trial) -> Trial:
+        """Make a trial the one of its number, the next one or one that there is."""
+        # From the values, not from what was suggested: what is learned depends on these alone.
+        self._positions[trial.number] = self.space.positions(trial.params)
+        self.trials[trial.number : trial.number + 1] = [trial]
         return trial
 
     def _find(self, trial: Trial | int | Mapping[str, Any]) -> Trial:
