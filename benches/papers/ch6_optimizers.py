@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from multiprocessing import get_context
 
@@ -14,6 +14,7 @@ from benches.papers._functions import CHOSEN_BY, FUNCTIONS, Task, grids
 from benches.papers._optimizers import OPTIMISERS, SLOW, installed, milliseconds
 from benches.papers._optimizers import run as optimise
 from benches.papers._report import Effort, Section
+from benches.papers._studies import Studies, Study
 
 TITLE = "Section 6.5.3: optimisers compared"
 CHECKPOINTS = (50, 100, 200)
@@ -36,27 +37,32 @@ def run(section: Section, effort: Effort) -> None:
     names = installed(effort.of(list(OPTIMISERS), ["random search", "boscage", "optuna TPE"]))
     if absent := [name for name in OPTIMISERS if name not in names and not effort.quick]:
         section.text(f"Not installed for this run: {', '.join(absent)}.")
-    seeds = {name: effort.seed_list(3 if name in SLOW else 10) for name in names}
-    trials = {name: effort.of(100 if name in SLOW else 200, 50) for name in names}
-    slow = [name for name in names if name in SLOW]
-    section.settings["seeds and trials"] = f"{len(seeds[names[0]])} and {trials[names[0]]}" + (
-        f"; of {', '.join(slow)} {len(seeds[slow[0]])} and {trials[slow[0]]}, since a trial takes "
-        "them hundreds of milliseconds"
-        if slow
-        else ""
-    )
-    curves, spent = run_all(chosen, seeds, trials)
+    seeds, trials = effort.seed_list(10), effort.of(200, 50)
+    section.settings["seeds and trials"] = f"{len(seeds)} and {trials}"
+    kept = Studies(section.folder / f"{section.name}.studies.jsonl", is_generated())
+    studies = [(task, name, seed, trials) for seed in seeds for task in chosen for name in names]
+    if earlier := [kept.ended[study][1].sum() for study in studies if study in kept.ended]:
+        section.settings["of an interrupted run"] = (
+            f"{len(earlier)} of {len(studies)} studies; their optimisers took {sum(earlier):.0f} s"
+        )
+    runs = run_all(studies, kept)
+    curves = {
+        task: {
+            name: np.array([runs[task, name, seed, trials][0] for seed in seeds]) for name in names
+        }
+        for task in chosen
+    }
+    spent = {
+        name: 1e3 * float(np.mean([took for study, (_, took) in runs.items() if study[1] == name]))
+        for name in names
+    }
     medians = {
         k: {
-            task: {
-                name: float(np.median(best[:, k - 1]))
-                for name, best in own.items()
-                if k <= trials[name]
-            }
+            task: {name: float(np.median(best[:, k - 1])) for name, best in own.items()}
             for task, own in curves.items()
         }
         for k in CHECKPOINTS
-        if k <= max(trials.values())
+        if k <= trials
     }
     for k, table in medians.items():
         section.table(
@@ -70,6 +76,7 @@ def run(section: Section, effort: Effort) -> None:
     }
     compare(section, medians, spent, afterwards, late)
     draw(section, curves, names)
+    kept.remove()
 
 
 @cache
@@ -78,35 +85,21 @@ def tasks() -> dict[str, Task]:
     return {task.name: task for task in [*FUNCTIONS, *grids()]}
 
 
-def run_all(
-    chosen: list[str], seeds: dict[str, range], trials: dict[str, int]
-) -> tuple[dict[str, dict[str, Array]], dict[str, float]]:
-    """Return best values by task, optimiser, seed and trial, and mean milliseconds of a trial.
+def run_all(studies: list[Study], kept: Studies) -> dict[Study, tuple[Array, Array]]:
+    """Return the best values and the processor seconds of every study's trials.
 
     There is one process for each core; what a trial takes is measured in its own.
     """
     with ProcessPoolExecutor(
         mp_context=get_context("spawn"), initializer=use_generated, initargs=(is_generated(),)
     ) as pool:
-        jobs = {
-            (task, name, seed): pool.submit(one_run, task, name, seed, trials[name])
-            for name, own in seeds.items()
-            for task in chosen
-            for seed in own
-        }
-        runs = {job: future.result() for job, future in jobs.items()}
-    curves = {
-        task: {
-            name: np.array([runs[task, name, seed][0] for seed in own])
-            for name, own in seeds.items()
-        }
-        for task in chosen
-    }
-    spent = {
-        name: 1e3 * float(np.mean([took for job, (_, took) in runs.items() if job[1] == name]))
-        for name in seeds
-    }
-    return curves, spent
+        jobs = {pool.submit(one_run, *study): study for study in studies if study not in kept.ended}
+        for job in as_completed(jobs):
+            if job.exception() is None:
+                kept.keep(jobs[job], *job.result())
+    for job in jobs:
+        job.result()
+    return {study: kept.ended[study] for study in studies}
 
 
 def one_run(task: str, name: str, seed: int, n_trials: int) -> tuple[Array, Array]:
@@ -130,8 +123,7 @@ def compare(
         for everything in (True, False)
     }
     section.table(
-        "Mean rank, 1 is best: on all functions, and on those that no default was chosen by; among "
-        "the optimisers that made so many trials",
+        "Mean rank, 1 is best: on all functions, and on those that no default was chosen by",
         [
             "optimiser",
             *(f"after {k}" + ("" if everything else ", not tuned on") for k, everything in ranks),
@@ -141,7 +133,7 @@ def compare(
         [
             [
                 name,
-                *(own.get(name, math.nan) for own in ranks.values()),
+                *(own[name] for own in ranks.values()),
                 spent[name],
                 afterwards[name],
             ]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import boscage
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -52,6 +54,37 @@ def test_experiments_of_each_chapter_are_reported(tmp_path: Path) -> None:
     (tmp_path / "ch5_depth.json").unlink()
     assert run("ch5_depth", "--quick", "--generated", "--out", str(tmp_path)).returncode == 0
     assert (tmp_path / "report.md").read_text().count("\n## ") == len(names)
+
+
+@pytest.mark.slow
+def test_an_interrupted_comparison_goes_on(tmp_path: Path) -> None:
+    kept = tmp_path / "ch6_optimizers.studies.jsonl"
+    mine, random = (["branin", name, 0, 50] for name in ("boscage", "random search"))
+    now = boscage.__version__
+    lines = [
+        json.dumps([[now, False], mine, [123.0] * 50, [1.0] * 50]),  # not of generated sets
+        json.dumps([["0.0.1", True], mine, [123.0] * 50, [1.0] * 50]),
+        json.dumps([[now, True], mine, [456.0] * 50, [10.0] * 50]),
+        json.dumps([[now, True], random, [789.0] * 50, [0.0] * 50])[:-9],
+    ]
+    kept.write_text("\n".join(lines))
+    # A study that is kept now is on a line of its own.
+    python(
+        "import numpy as np, pathlib; from benches.papers._studies import Studies; "
+        f"kept = Studies(pathlib.Path({str(kept)!r}), True); "
+        "kept.keep(('branin', 'optuna TPE', 0, 50), np.full(50, 654.0), np.ones(50))"
+    )
+    done = run("ch6_optimizers", "--quick", "--generated", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "2 studies are those of an earlier run" in done.stdout
+    section = json.loads((tmp_path / "ch6_optimizers.json").read_text())
+    table = next(block for block in section["blocks"] if block["kind"] == "table")
+    branin = dict(zip(table["columns"], table["rows"][0], strict=True))
+    assert branin["boscage"] == "456"
+    assert branin["optuna TPE"] == "654"
+    assert branin["random search"] not in ("123", "789")
+    assert "2 of 6 studies; their optimisers took 550 s" in str(section["settings"])
+    assert not kept.exists()
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ standard deviations are compared to the digits to which this integral has always
 
 The files and their expected results are in `files`. Files are never changed or removed; what they
 give is recorded anew only where a rule that learns from rows, or a part of a variance, has changed
-on purpose, or where a search finds the same numbers to more digits, and digests never are.
+on purpose, or where a search or a solver finds the same numbers in another way, and digests never
+are.
 `files/make.py` describes how to add new ones.
 """
 

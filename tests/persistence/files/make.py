@@ -17,7 +17,7 @@ are solutions of equations to a tolerance, and the numbers of a calibration are 
 probabilities may be recorded anew, within 1e-7, if these are found in another way. Files of
 Mondrian regressors hold rows and settings alone: their predictions and hyperparameters may be
 recorded anew if a rule that chooses hyperparameters or a part of the predictive variance changes on
-purpose, and nothing else of them.
+purpose, or if equations are solved in another way, and nothing else of them.
 """
 
 from __future__ import annotations

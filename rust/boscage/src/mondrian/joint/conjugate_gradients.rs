@@ -3,15 +3,28 @@
 //! The covariance `K` is known by its products. With weights `W` of the rows, the noise of a row of weight `w` has the variance
 //! `s^2 / w`, as the mean of `w` rows has. The system is then solved for `b = W^-1/2 a`:
 //! `(W^1/2 K W^1/2 + s^2 I) b = W^1/2 y` is as well conditioned as that of rows without weights.
+//!
+//! A matrix that comes near to the inverse (a preconditioner) saves steps: directions are then made of its products with what is
+//! left of the values. Rows that are left out are 0 in both; the rows and columns of the others in a positive definite
+//! matrix are positive definite, too.
 
 use crate::error::Result;
 use crate::mondrian::joint::passes::{Number, add};
 
 pub(super) const ITERATIONS: usize = 1000;
 
-/// The products of `K` with the numbers of `L` problems. A pointer, so that what calls it is compiled once for each `L` instead of
-/// once for each covariance; a product takes much longer than the call.
+/// The products of a matrix with the numbers of `L` problems. A pointer, so that what calls it is compiled once for each `L`
+/// instead of once for each covariance; a product takes much longer than the call.
 pub(super) type Product<'a, const L: usize> = &'a dyn Fn(&[[f64; L]]) -> Result<Vec<[f64; L]>>;
+
+/// The products that solve a system.
+#[derive(Clone, Copy)]
+pub(super) struct Products<'a, const L: usize> {
+    /// Those with `K`.
+    pub(super) covariance: Product<'a, L>,
+    /// Those with a matrix near to a multiple of the inverse of `W^1/2 K W^1/2 + s^2 I`, if there is one.
+    pub(super) near_inverse: Option<Product<'a, L>>,
+}
 
 /// Whether a row, given first, is left out of a problem.
 pub(super) type LeftOutOf<'a> = &'a dyn Fn(usize, usize) -> bool;
@@ -34,10 +47,10 @@ impl RowNoise {
     /// left out of one weigh nothing in it. Until what is left of the targets is less than `tolerance` of them.
     ///
     /// # Errors
-    /// Those of `product`.
+    /// Those of `products`.
     pub(super) fn weights<const L: usize>(
         &self,
-        product: Product<'_, L>,
+        products: Products<'_, L>,
         targets: &[[f64; L]],
         left_out: LeftOutOf<'_>,
         (n_shares, tolerance): (usize, f64),
@@ -50,7 +63,7 @@ impl RowNoise {
             .iter()
             .zip(&weighs)
             .map(|(y, weighs)| std::array::from_fn(|lane| weighs[lane] * (y[lane] / unit)));
-        let weights = self.solve(product, &mut rest.collect::<Vec<_>>(), &weighs, tolerance)?;
+        let weights = self.solve(products, &mut rest.collect::<Vec<_>>(), &weighs, tolerance)?;
         let share = unit / n_shares as f64;
         Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
     }
@@ -59,10 +72,10 @@ impl RowNoise {
     /// leave of it.
     ///
     /// # Errors
-    /// Those of `product`.
+    /// Those of `products`.
     pub(super) fn solve<const L: usize>(
         &self,
-        product: Product<'_, L>,
+        products: Products<'_, L>,
         rest: &mut [[f64; L]],
         weighs: &[[f64; L]],
         tolerance: f64,
@@ -70,25 +83,37 @@ impl RowNoise {
         let n = rest.len();
         let mut weights = vec![[0.0; L]; n];
         self.scale(rest);
-        let mut direction = rest.to_vec();
-        let mut square = dot(rest, rest);
-        let enough = square.map(|square| tolerance * tolerance * square);
+        let mut direction = vec![[0.0; L]; n];
+        let mut product = [0.0; L];
+        let enough = dot(rest, rest).map(|square| tolerance * tolerance * square);
         for _ in 0..ITERATIONS {
+            let square = dot(rest, rest);
             if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
                 break;
             }
-            let mut image = self.scaled(product, &direction)?;
+            let next = match products.near_inverse {
+                None => {
+                    turn_towards(&mut direction, rest, ratio(square, product));
+                    square
+                }
+                Some(near_inverse) => {
+                    let mut towards = near_inverse(rest)?;
+                    multiply(&mut towards, weighs);
+                    let next = dot(rest, &towards);
+                    turn_towards(&mut direction, &towards, ratio(next, product));
+                    next
+                }
+            };
+            product = next;
+            let mut image = self.scaled(products.covariance, &direction)?;
             self.add_noise(&mut image, &direction, weighs);
-            let step = ratio(square, dot(&direction, &image));
+            let step = ratio(product, dot(&direction, &image));
             for row in 0..n {
                 for lane in 0..L {
                     weights[row][lane] += step[lane] * direction[row][lane];
                     rest[row][lane] -= step[lane] * image[row][lane];
                 }
             }
-            let next = dot(rest, rest);
-            turn_towards(&mut direction, rest, ratio(next, square));
-            square = next;
         }
         self.scale(&mut weights);
         for (rest, root) in rest.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
@@ -123,10 +148,10 @@ impl RowNoise {
         direction: &[[f64; L]],
         weighs: &[[f64; L]],
     ) {
-        for ((image, direction), weighs) in image.iter_mut().zip(direction).zip(weighs) {
+        for (image, direction) in image.iter_mut().zip(direction) {
             add(image, direction, self.variance);
-            *image = std::array::from_fn(|lane| image[lane] * weighs[lane]);
         }
+        multiply(image, weighs);
     }
 
     /// The square root of a row's weight.
@@ -151,10 +176,17 @@ pub(super) fn unless_left_out<const L: usize>(n_rows: usize, left_out: LeftOutOf
     (0..n_rows).map(of_row).collect()
 }
 
-/// The next direction of every problem: what is left of the targets, and a multiple of the direction before.
-pub(super) fn turn_towards<const L: usize>(direction: &mut [[f64; L]], rest: &[[f64; L]], turn: [f64; L]) {
-    for (direction, rest) in direction.iter_mut().zip(rest) {
-        *direction = std::array::from_fn(|lane| rest[lane] + turn[lane] * direction[lane]);
+/// Multiplies numbers by others, one by one.
+fn multiply<const L: usize>(numbers: &mut [[f64; L]], others: &[[f64; L]]) {
+    for (numbers, others) in numbers.iter_mut().zip(others) {
+        *numbers = std::array::from_fn(|lane| numbers[lane] * others[lane]);
+    }
+}
+
+/// The next direction of every problem: towards the solution, and a multiple of the direction before.
+pub(super) fn turn_towards<const L: usize>(direction: &mut [[f64; L]], towards: &[[f64; L]], turn: [f64; L]) {
+    for (direction, towards) in direction.iter_mut().zip(towards) {
+        *direction = std::array::from_fn(|lane| towards[lane] + turn[lane] * direction[lane]);
     }
 }
 

@@ -11,10 +11,10 @@
 //! I) a = y`.
 //!
 //! A product with `K` takes one pass up and one pass down every tree (`passes`). Conjugate gradients
-//! (`conjugate_gradients`) solve the system with some dozens of such products. They solve `L` systems at
-//! once, whose numbers lie side by side in memory. Many right-hand sides of one system are solved in a block
-//! (`block`), with fewer products for all of them. Rows are numbered in a canonical order (`row_order`), so that
-//! sums do not depend on the order of arrival.
+//! (`conjugate_gradients`) solve the system with some dozens of such products (`solve`), or with fewer by means
+//! of a `preconditioner`. They solve `L` systems at once, whose numbers lie side by side in memory. Many
+//! right-hand sides of one system are solved in a block (`block`), with fewer products for all of them. Rows are
+//! numbered in a canonical order (`row_order`), so that sums do not depend on the order of arrival.
 //!
 //! `left_out_by_noise` predicts left-out rows for many noise variances at once.
 //!
@@ -27,7 +27,9 @@ mod left_out_by_noise;
 pub(crate) mod limit;
 mod means;
 mod passes;
+mod preconditioner;
 pub(crate) mod row_order;
+mod solve;
 mod tiles;
 
 use crate::control::Run;
@@ -44,6 +46,7 @@ use row_order::places_in;
 pub(crate) use left_out_by_noise::LeftOutPlace;
 pub(crate) use means::ColumnMeans;
 pub(crate) use passes::{MergedNode, PathShare};
+pub(crate) use solve::LeftOut;
 
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
 const BLOCK: usize = 8;
@@ -52,6 +55,7 @@ const BLOCK: usize = 8;
 pub(crate) struct Trees {
     passes: Vec<Passes>,
     n_rows: usize,
+    lifetime: f64,
 }
 
 impl Trees {
@@ -67,7 +71,7 @@ impl Trees {
     ) -> Result<Self> {
         let places = places_in(order);
         let passes = run.map(trees.len(), |i| Ok(Passes::new(&trees[i], &places, lifetime)))?;
-        Ok(Self { passes, n_rows: order.len() })
+        Ok(Self { passes, n_rows: order.len(), lifetime })
     }
 
     /// The sums of weights by tree and node.
@@ -89,16 +93,9 @@ pub(crate) struct System<'a> {
     noise: RowNoise,
     /// What the clock spends between a node's parent and the node, by tree and the node's number in its passes.
     spans: Vec<Vec<f64>>,
+    /// The prior variance of a row's value.
+    variance: f64,
     run: &'a Run<'a>,
-}
-
-/// Problems in which rows are left out: each is about the other rows, in trees that do not hold the row.
-#[derive(Debug, Clone)]
-pub(crate) struct LeftOut<const L: usize> {
-    /// For every problem, the place of the row that it lacks.
-    pub(crate) places: [Option<usize>; L],
-    /// By tree, the splits that are leaves without the row of a problem.
-    pub(crate) merged: Vec<Vec<MergedNode>>,
 }
 
 impl<'a> System<'a> {
@@ -111,7 +108,8 @@ impl<'a> System<'a> {
         run: &'a Run<'a>,
     ) -> Result<Self> {
         let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&clock)))?;
-        Ok(Self { trees, noise: RowNoise::new(noise_variance, weights), spans, run })
+        let variance = clock(trees.lifetime);
+        Ok(Self { trees, noise: RowNoise::new(noise_variance, weights), spans, variance, run })
     }
 
     pub(crate) fn n_trees(&self) -> usize {
@@ -121,51 +119,6 @@ impl<'a> System<'a> {
     /// What the clock spends between a node's parent and the node, in one tree.
     pub(crate) fn span(&self, tree: usize, node: NodeId) -> f64 {
         self.spans[tree][self.trees.passes[tree].number(node.index())]
-    }
-
-    /// Each tree's share `a / T` of the rows' weights, in the common order as `targets` are, for `L` problems
-    /// at once: rows that are left out of one weigh nothing in it. By conjugate gradients, until what is left
-    /// of the targets is less than a share of them.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn weights<const L: usize>(
-        &self,
-        targets: &[[f64; L]],
-        left_out: impl Fn(usize, usize) -> bool,
-        tolerance: f64,
-    ) -> Result<Vec<[f64; L]>> {
-        let product = |weights: &[[f64; L]]| self.product(weights, &[]);
-        self.noise.weights(&product, targets, &left_out, (self.n_trees(), tolerance))
-    }
-
-    /// The weights of the other rows' values in the mean of a row that is left out, for `L` such rows: `(K + s^2 I)^-1 k`,
-    /// where `k` are the row's covariances, of which `shares` has each tree's. With them, what they leave of `k`.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn weights_of_values<const L: usize>(
-        &self,
-        left_out: &LeftOut<L>,
-        shares: &[Vec<PathShare>],
-        tolerance: f64,
-    ) -> Result<[Vec<[f64; L]>; 2]> {
-        let mut weighs = vec![[1.0; L]; self.trees.n_rows];
-        for (lane, &place) in left_out.places.iter().enumerate() {
-            match place {
-                Some(place) => weighs[place][lane] = 0.0,
-                None => weighs.iter_mut().for_each(|weighs| weighs[lane] = 0.0),
-            }
-        }
-        let mut covariances = self.over_trees(|i, product, buffer| {
-            self.trees.passes[i].add_paths(&shares[i], product, buffer);
-        })?;
-        for (covariance, weighs) in covariances.iter_mut().zip(&weighs) {
-            *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
-        }
-        let product = |weights: &[[f64; L]]| self.product(weights, &left_out.merged);
-        let weights = self.noise.solve(&product, &mut covariances, &weighs, tolerance)?;
-        Ok([weights, covariances])
     }
 
     /// `K` times weights.

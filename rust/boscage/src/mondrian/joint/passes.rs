@@ -135,8 +135,53 @@ impl Passes {
         self.add_leaves(sums, product);
     }
 
+    /// By number, the share of a node's precision that counts for its parent; `precisions` are those of the rows.
+    pub(super) fn shares(&self, spans: &[f64], precisions: &[[f64; 1]]) -> Vec<f64> {
+        let mut shares = vec![0.0; self.times.len()];
+        self.add_up_through(precisions, &mut Vec::new(), |node, [sum]| {
+            shares[node] = 1.0 / (1.0 + spans[node] * sum);
+            [shares[node] * sum]
+        });
+        shares
+    }
+
+    /// The posterior means of the tree's function at each row, given each row's precision times its value.
+    pub(super) fn posterior_means<const L: usize>(
+        &self,
+        (spans, shares): (&[f64], &[f64]),
+        values: &[[f64; L]],
+    ) -> Vec<[f64; L]> {
+        let mut means = Vec::new();
+        self.add_up_through(values, &mut means, |node, sum| sum.map(|sum| shares[node] * sum));
+        if let (Some(root), Some(&span)) = (means.last_mut(), spans.last()) {
+            *root = root.map(|known| span * known);
+        }
+        for (k, &split) in self.splits.iter().enumerate().rev() {
+            let above = means[split as usize];
+            for child in 2 * k..2 * k + 2 {
+                let mut mean = above.map(|above| shares[child] * above);
+                add(&mut mean, &means[child], spans[child]);
+                means[child] = mean;
+            }
+        }
+        let mut of_rows = vec![[0.0; L]; values.len()];
+        self.add_leaves(&means, &mut of_rows);
+        of_rows
+    }
+
     /// Sums of the rows' weights, by number.
     fn add_up<T: Number, const L: usize>(&self, weights: &[[T; L]], sums: &mut Vec<[T; L]>) {
+        self.add_up_through(weights, sums, |_, sum| sum);
+    }
+
+    /// By number, what each node passes on to its parent: what `pass` makes of the sum of its rows' numbers, or of what its
+    /// children pass on.
+    fn add_up_through<T: Number, const L: usize>(
+        &self,
+        weights: &[[T; L]],
+        sums: &mut Vec<[T; L]>,
+        mut pass: impl FnMut(usize, [T; L]) -> [T; L],
+    ) {
         // All are written below.
         sums.resize(self.times.len(), [T::default(); L]);
         let mut start = 0;
@@ -145,13 +190,13 @@ impl Passes {
             for &row in &self.rows[start..end as usize] {
                 add_all(&mut sum, &weights[row as usize]);
             }
-            sums[leaf as usize] = sum;
+            sums[leaf as usize] = pass(leaf as usize, sum);
             start = end as usize;
         }
         for (k, &split) in self.splits.iter().enumerate() {
             let mut sum = sums[2 * k];
             add_all(&mut sum, &sums[2 * k + 1]);
-            sums[split as usize] = sum;
+            sums[split as usize] = pass(split as usize, sum);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::control::Run;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::mondrian::joint::LeftOutPlace;
-use crate::mondrian::joint::conjugate_gradients::RowNoise;
+use crate::mondrian::joint::conjugate_gradients::{Products, RowNoise};
 use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use matrix::SymmetricMatrix;
 
@@ -100,7 +100,8 @@ impl<'a> LimitSystem<'a> {
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
-        self.noise.weights(&|weights| self.means(weights), targets, &left_out, (1, tolerance))
+        let products = Products { covariance: &|weights| self.means(weights), near_inverse: None };
+        self.noise.weights(products, targets, &left_out, (1, tolerance))
     }
 
     /// Predictions of rows that are left out of some of `L` problems, for noise variances from the largest to the smallest, which is
