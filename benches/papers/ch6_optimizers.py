@@ -37,10 +37,15 @@ def run(section: Section, effort: Effort) -> None:
     names = installed(effort.of(list(OPTIMISERS), ["random search", "boscage", "optuna TPE"]))
     if absent := [name for name in OPTIMISERS if name not in names and not effort.quick]:
         section.text(f"Not installed for this run: {', '.join(absent)}.")
-    seeds, trials = effort.seed_list(10), effort.of(200, 50)
-    section.settings["seeds and trials"] = f"{len(seeds)} and {trials}"
+    seeds, most = effort.seed_list(10), effort.of(200, 50)
+    trials = {name: trials_of(tasks()[name], most) for name in chosen}
+    section.settings["seeds and trials"] = (
+        f"{len(seeds)} and {most}, at most half of the points of a grid"
+    )
     kept = Studies(section.folder / f"{section.name}.studies.jsonl", is_generated())
-    studies = [(task, name, seed, trials) for seed in seeds for task in chosen for name in names]
+    studies = [
+        (task, name, seed, trials[task]) for seed in seeds for task in chosen for name in names
+    ]
     if earlier := [kept.ended[study][1].sum() for study in studies if study in kept.ended]:
         section.settings["of an interrupted run"] = (
             f"{len(earlier)} of {len(studies)} studies; their optimisers took {sum(earlier):.0f} s"
@@ -48,21 +53,24 @@ def run(section: Section, effort: Effort) -> None:
     runs = run_all(studies, kept)
     curves = {
         task: {
-            name: np.array([runs[task, name, seed, trials][0] for seed in seeds]) for name in names
+            name: np.array([runs[task, name, seed, trials[task]][0] for seed in seeds])
+            for name in names
         }
         for task in chosen
     }
     spent = {
-        name: 1e3 * float(np.mean([took for study, (_, took) in runs.items() if study[1] == name]))
+        name: 1e3
+        * float(np.concatenate([own[1] for study, own in runs.items() if study[1] == name]).mean())
         for name in names
     }
     medians = {
         k: {
             task: {name: float(np.median(best[:, k - 1])) for name, best in own.items()}
             for task, own in curves.items()
+            if k <= trials[task]
         }
         for k in CHECKPOINTS
-        if k <= trials
+        if k <= most
     }
     for k, table in medians.items():
         section.table(
@@ -83,6 +91,11 @@ def run(section: Section, effort: Effort) -> None:
 def tasks() -> dict[str, Task]:
     """Return all tasks by name."""
     return {task.name: task for task in [*FUNCTIONS, *grids()]}
+
+
+def trials_of(task: Task, most: int) -> int:
+    """Return the number of trials: at most half of the points of a grid."""
+    return most if task.levels is None else min(most, math.prod(task.levels) // 2)
 
 
 def run_all(studies: list[Study], kept: Studies) -> dict[Study, tuple[Array, Array]]:

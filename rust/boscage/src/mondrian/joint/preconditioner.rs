@@ -16,8 +16,9 @@ use crate::error::Result;
 use crate::mondrian::joint::System;
 use crate::mondrian::joint::passes::add;
 
-/// So many inverses are averaged, at most, and of each of so many trees one. More of them save few further steps.
+/// The most inverses that are averaged. More of them save few further steps.
 const TREES: usize = 5;
+/// Every so many trees, one inverse: of few trees each product with an inverse is a large part of a step.
 const ONE_OF: usize = 5;
 /// The share of the prior variance of a row's value in which trees are taken to differ.
 const DIFFERENCE: f64 = 0.01;
