@@ -40,12 +40,12 @@ use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
 use crate::mondrian::tree::statistics::Statistics;
 use conjugate_gradients::RowNoise;
-use passes::{Number, Passes, add};
+use passes::{Number, add};
 use row_order::places_in;
 
 pub(crate) use left_out_by_noise::LeftOutPlace;
 pub(crate) use means::ColumnMeans;
-pub(crate) use passes::{MergedNode, PathShare};
+pub(crate) use passes::{MergedNode, Passes, PathShare};
 pub(crate) use solve::LeftOut;
 
 /// Trees whose products one thread adds up; results depend on it, and not on the number of threads.
@@ -72,6 +72,20 @@ impl Trees {
         let places = places_in(order);
         let passes = run.map(trees.len(), |i| Ok(Passes::new(&trees[i], &places, lifetime)))?;
         Ok(Self { passes, n_rows: order.len(), lifetime })
+    }
+
+    /// The same with other trees in the places of some.
+    pub(crate) fn with(&self, others: Vec<(usize, Passes)>) -> Self {
+        let mut passes = self.passes.clone();
+        for (tree, other) in others {
+            passes[tree] = other;
+        }
+        Self { passes, ..*self }
+    }
+
+    /// By tree, the number of nodes, and by place in the common order whether a row has a leaf alone.
+    pub(crate) fn sizes(&self) -> Vec<(usize, Vec<bool>)> {
+        self.passes.iter().map(|passes| (passes.n_nodes(), passes.are_alone())).collect()
     }
 
     /// The sums of weights by tree and node.
@@ -110,6 +124,10 @@ impl<'a> System<'a> {
         let spans = run.map(trees.passes.len(), |i| Ok(trees.passes[i].spans(&clock)))?;
         let variance = clock(trees.lifetime);
         Ok(Self { trees, noise: RowNoise::new(noise_variance, weights), spans, variance, run })
+    }
+
+    pub(crate) fn trees(&self) -> &'a Trees {
+        self.trees
     }
 
     pub(crate) fn n_trees(&self) -> usize {

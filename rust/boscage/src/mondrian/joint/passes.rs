@@ -8,7 +8,8 @@ use crate::mondrian::tree::statistics::Statistics;
 
 /// One tree. Its nodes are numbered depth by depth, from the last to the root, so that the children of the k-th split are the
 /// numbers 2k and 2k + 1: both are read together, and a pass seldom waits for a number that it has just written.
-pub(super) struct Passes {
+#[derive(Debug, Clone)]
+pub(crate) struct Passes {
     /// By index in the arena.
     numbers: Vec<u32>,
     /// The numbers of the splits.
@@ -22,7 +23,7 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    pub(super) fn new<S: Scalar, P: Statistics>(tree: &Tree<S, P>, places: &[u32], lifetime: f64) -> Self {
+    pub(crate) fn new<S: Scalar, P: Statistics>(tree: &Tree<S, P>, places: &[u32], lifetime: f64) -> Self {
         let arena = &tree.arena;
         let order = arena.breadth_first();
         let mut this = Self {
@@ -45,6 +46,23 @@ impl Passes {
             }
         }
         this
+    }
+
+    pub(super) fn n_nodes(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether a row, given by its place, has a leaf alone, by place.
+    pub(super) fn are_alone(&self) -> Vec<bool> {
+        let mut alone = vec![false; self.rows.len()];
+        let mut start = 0;
+        for &(_, end) in &self.leaves {
+            if end - start == 1 {
+                alone[self.rows[start as usize] as usize] = true;
+            }
+            start = end;
+        }
+        alone
     }
 
     /// The number of a node, given by its index in the arena.

@@ -288,11 +288,19 @@ impl MondrianRegressor {
         let (forest, settings) = (&self.forest, &self.posterior.settings);
         let lifetime = forest.settings.lifetime;
         let weights = with_storage!(forest.flushed(run)?, storage => JointWeights::new(settings, forest, storage, run))?;
-        let equations = weights.equations(&joint.together.model, run)?;
+        let model = &joint.together.model;
+        let equations = weights.equations(None, model, run)?;
+        let without_rows = weights.without_rows(forest);
         let mut found = Vec::new();
         for &row in &rows {
+            let covariance = match &without_rows {
+                Some(without) => without.covariance(row, run)?,
+                None => None,
+            };
+            let own = covariance.as_ref().map(|own| weights.equations(Some(own), model, run)).transpose()?;
+            let equations = own.as_ref().unwrap_or(&equations);
             let without = with_storage!(forest.flushed(run)?, storage => {
-                Without::new(settings, (state, joint), (&weights, &equations), (storage, lifetime), row, run)
+                Without::new(settings, (state, joint), (&weights, equations), (storage, lifetime), row, run)
             })?;
             let gather = LeftOut { posterior, without: Some(&without) };
             let chunks = walk::predict_left_out(forest, &[row], run, &gather)?;

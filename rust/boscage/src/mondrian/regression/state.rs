@@ -83,7 +83,7 @@ impl ForestState {
                 let together = together.unwrap_or_else(alone);
                 let weights = JointWeights::new(settings, forest, storage, run)?;
                 let given = given(settings, &together.model);
-                let equations = weights.equations(&together.model, run)?;
+                let equations = weights.equations(None, &together.model, run)?;
                 let solution = weights.solve((&together.model, &equations), given, None, run)?;
                 residuals = weights.residuals(&solution, storage, run)?;
                 Some(JointState { together, solution })

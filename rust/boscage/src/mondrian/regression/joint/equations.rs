@@ -42,6 +42,11 @@ impl<'a> Joint<'a> {
         Ok(Self { hyper, system })
     }
 
+    /// The trees of the system.
+    pub(super) fn trees(&self) -> &'a Trees {
+        self.system.trees()
+    }
+
     /// Each tree's share of the rows' weights, in `L` problems, out of which other rows are left.
     ///
     /// # Errors
@@ -203,7 +208,7 @@ impl RowCovariance {
     ) -> Result<Equations<'a>> {
         Ok(match self {
             Self::Trees(trees) => Equations::Trees(Joint::new(trees, weights, *hyper, run)?),
-            Self::Limit(limit) => Equations::Limit(limit.factor(weights, hyper, run)?),
+            Self::Limit(limit) => Equations::Limit(limit, limit.factor(weights, hyper, run)?),
         })
     }
 }
@@ -212,7 +217,7 @@ impl RowCovariance {
 /// time than the hundreds of products that weights as exact would, and then any row can be left out.
 pub(in crate::mondrian::regression) enum Equations<'a> {
     Trees(Joint<'a>),
-    Limit(LimitFactor),
+    Limit(&'a Limit, LimitFactor),
 }
 
 impl Equations<'_> {
@@ -220,7 +225,7 @@ impl Equations<'_> {
     pub(super) fn n_shares(&self) -> usize {
         match self {
             Self::Trees(joint) => joint.system.n_trees(),
-            Self::Limit(_) => 1,
+            Self::Limit(..) => 1,
         }
     }
 
@@ -236,7 +241,7 @@ impl Equations<'_> {
     ) -> Result<Vec<[f64; L]>> {
         match self {
             Self::Trees(joint) => joint.weights(targets, |place, _| Some(place) == left_out, TOLERANCE),
-            Self::Limit(factor) => factor.weights_without(targets, left_out, run),
+            Self::Limit(_, factor) => factor.weights_without(targets, left_out, run),
         }
     }
 }

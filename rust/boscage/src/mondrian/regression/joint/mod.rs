@@ -15,10 +15,12 @@
 //! - `equations` has the two covariances.
 //! - `solution` has the weights `a`, with those of a trend.
 //! - `tree_mean` is the mean by the trees: one pass down each of them.
+//! - `without_rows` has the covariance of the trees without a row.
 
 pub(crate) mod equations;
 pub(crate) mod solution;
 pub(crate) mod tree_mean;
+pub(crate) mod without_rows;
 
 use crate::data::{RowId, Scalar};
 use crate::mondrian::forest::Forest;

@@ -8,6 +8,7 @@ use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::Trees;
 use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::regression::joint::equations::{Equations, Limit, RowCovariance};
+use crate::mondrian::regression::joint::without_rows::WithoutRows;
 use crate::mondrian::regression::joint::{Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::RegressionSettings;
@@ -67,16 +68,29 @@ impl JointWeights {
             .transpose()
     }
 
-    /// The equations of a model, which may be solved without each of several rows.
+    /// The trees without one row or another, if the covariance is that of trees.
+    pub(in crate::mondrian::regression) fn without_rows<'a>(
+        &'a self,
+        forest: &'a Forest<NodeMoments>,
+    ) -> Option<WithoutRows<'a>> {
+        match &self.kernel {
+            RowCovariance::Trees(trees) => Some(WithoutRows::new(trees, forest, &self.order)),
+            RowCovariance::Limit(_) => None,
+        }
+    }
+
+    /// The equations of a model, which may be solved without each of several rows; `without` is the covariance of the trees
+    /// without the row, if it is another one.
     ///
     /// # Errors
     /// An interrupt.
     pub(in crate::mondrian::regression) fn equations<'a>(
         &'a self,
+        without: Option<&'a RowCovariance>,
         model: &Standard,
         run: &'a Run<'a>,
     ) -> Result<Equations<'a>> {
-        self.kernel.equations(self.weights.as_deref(), &model.hyper, run)
+        without.unwrap_or(&self.kernel).equations(self.weights.as_deref(), &model.hyper, run)
     }
 
     /// The mean by the model's equations, without one row if it is given. `given` is for the trend, if there is one.
@@ -102,11 +116,11 @@ impl JointWeights {
             }
         };
         let of_columns = trend.as_ref().map_or(&[][..], |trend| &trend.of_columns);
-        let mean = match &self.kernel {
-            RowCovariance::Trees(trees) => {
-                Mean::Trees(TreeSums::new(trees, &self.order, (&weights, of_columns), run)?)
+        let mean = match equations {
+            Equations::Trees(joint) => {
+                Mean::Trees(TreeSums::new(joint.trees(), &self.order, (&weights, of_columns), run)?)
             }
-            RowCovariance::Limit(limit) => Mean::Limit(limit.function(&model.hyper, &weights, of_columns)),
+            Equations::Limit(limit, _) => Mean::Limit(limit.function(&model.hyper, &weights, of_columns)),
         };
         let linear = trend.map(|TrendSolution { columns, pivot, posterior, .. }| {
             Linear::new(columns, &pivot, posterior, model.unit)

@@ -48,9 +48,17 @@ pub(in crate::mondrian::regression) fn fitted(
     (ids, x, y): (&[u64], &[f64], &[f64]),
     settings: RegressionSettings,
 ) -> MondrianRegressor {
+    fitted_to((ids, x, y), settings, 2)
+}
+
+fn fitted_to(
+    (ids, x, y): (&[u64], &[f64], &[f64]),
+    settings: RegressionSettings,
+    min_samples_split: usize,
+) -> MondrianRegressor {
     let rows = Rows::from_f64(x, 2).unwrap();
     let domain = Domain::new(vec![0.0; 2], vec![0.3; 2], None).unwrap();
-    let trees = MondrianSettings { n_estimators: 11, ..MondrianSettings::default() };
+    let trees = MondrianSettings { n_estimators: 11, min_samples_split, ..MondrianSettings::default() };
     let batch = Batch { rows, ids: Some(ids), weights: None };
     MondrianRegressor::fit(trees, settings, domain, batch, y, &Run::default()).unwrap()
 }
@@ -158,18 +166,22 @@ fn expected_span_is_an_integral() {
     assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
 }
 
+/// Also where nodes are paused without the row, because they hold few others, or others of one target.
 #[test]
 fn leaving_a_row_out_is_forgetting_it() {
     let run = Run::default();
-    let forest = forest(1, fixed());
-    let (ids, x, _) = data(1);
-    for (id, row) in ids.iter().zip(x.chunks(2)) {
-        let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
-        let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
-        let mut without = forest.clone();
-        without.forget(&[*id]).unwrap();
-        let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();
-        assert!((left_out - mean[0]).abs() < 1e-5, "row {id}: {left_out} and {}", mean[0]);
+    let (ids, x, y) = data(1);
+    let steps: Vec<f64> = y.iter().map(|y| (2.0 * y).round()).collect();
+    for (y, min_samples_split) in [(&y, 2), (&y, 5), (&steps, 2), (&steps, 5)] {
+        let forest = fitted_to((&ids, &x, y), fixed(), min_samples_split);
+        for (id, row) in ids.iter().zip(x.chunks(2)) {
+            let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
+            let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
+            let mut without = forest.clone();
+            without.forget(&[*id]).unwrap();
+            let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();
+            assert!((left_out - mean[0]).abs() < 1e-8, "row {id}: {left_out} and {}", mean[0]);
+        }
     }
 }
 
