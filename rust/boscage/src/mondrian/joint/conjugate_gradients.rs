@@ -177,7 +177,7 @@ pub(super) fn unless_left_out<const L: usize>(n_rows: usize, left_out: LeftOutOf
 }
 
 /// Multiplies numbers by others, one by one.
-fn multiply<const L: usize>(numbers: &mut [[f64; L]], others: &[[f64; L]]) {
+pub(super) fn multiply<const L: usize>(numbers: &mut [[f64; L]], others: &[[f64; L]]) {
     for (numbers, others) in numbers.iter_mut().zip(others) {
         *numbers = std::array::from_fn(|lane| numbers[lane] * others[lane]);
     }

@@ -171,17 +171,7 @@ impl Passes {
     ) -> Vec<[f64; L]> {
         let mut means = Vec::new();
         self.add_up_through(values, &mut means, |node, sum| sum.map(|sum| shares[node] * sum));
-        if let (Some(root), Some(&span)) = (means.last_mut(), spans.last()) {
-            *root = root.map(|known| span * known);
-        }
-        for (k, &split) in self.splits.iter().enumerate().rev() {
-            let above = means[split as usize];
-            for child in 2 * k..2 * k + 2 {
-                let mut mean = above.map(|above| shares[child] * above);
-                add(&mut mean, &means[child], spans[child]);
-                means[child] = mean;
-            }
-        }
+        self.go_down_through(spans, &mut means, |node, above| above.map(|above| shares[node] * above));
         let mut of_rows = vec![[0.0; L]; values.len()];
         self.add_leaves(&means, &mut of_rows);
         of_rows
@@ -220,13 +210,23 @@ impl Passes {
 
     /// Turns sums into means, from the root down.
     fn go_down<T: Number, const L: usize>(&self, spans: &[T], means: &mut [[T; L]]) {
+        self.go_down_through(spans, means, |_, above| above);
+    }
+
+    /// The same where a node takes over from its parent what `pass` makes of the parent's mean.
+    fn go_down_through<T: Number, const L: usize>(
+        &self,
+        spans: &[T],
+        means: &mut [[T; L]],
+        pass: impl Fn(usize, [T; L]) -> [T; L],
+    ) {
         if let (Some(root), Some(&span)) = (means.last_mut(), spans.last()) {
             *root = root.map(|sum| sum * span);
         }
         for (k, &split) in self.splits.iter().enumerate().rev() {
             let above = means[split as usize];
             for child in 2 * k..2 * k + 2 {
-                let mut mean = above;
+                let mut mean = pass(child, above);
                 add(&mut mean, &means[child], spans[child]);
                 means[child] = mean;
             }

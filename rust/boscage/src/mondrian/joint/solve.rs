@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::mondrian::joint::System;
-use crate::mondrian::joint::conjugate_gradients::Products;
+use crate::mondrian::joint::conjugate_gradients::{Products, multiply};
 use crate::mondrian::joint::passes::{MergedNode, PathShare};
 use crate::mondrian::joint::preconditioner::Preconditioner;
 
@@ -56,9 +56,7 @@ impl System<'_> {
         let mut covariances = self.over_trees(|i, product, buffer| {
             self.trees.passes[i].add_paths(&shares[i], product, buffer);
         })?;
-        for (covariance, weighs) in covariances.iter_mut().zip(&weighs) {
-            *covariance = std::array::from_fn(|lane| covariance[lane] * weighs[lane]);
-        }
+        multiply(&mut covariances, &weighs);
         let product = |weights: &[[f64; L]]| self.product(weights, &left_out.merged);
         // Without a preconditioner, so that classifiers in older files keep their probabilities.
         let products = Products { covariance: &product, near_inverse: None };
