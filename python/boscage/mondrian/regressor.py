@@ -206,6 +206,11 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     target seems impossible. Give ``noise_variance``, which is then the variance everywhere, or
     wait for the first different target: the forest is that of all rows.
 
+    With ``joint_kernel="trees"``, equations for the mean are solved in steps. With hardly any noise
+    (``noise_variance`` or ``hyperparameters`` that say so) or with sample weights over many
+    decades, a thousand steps can be too few. A `sklearn.exceptions.ConvergenceWarning` then says
+    how far predictions are off.
+
     See Also
     --------
     MondrianForestClassifier : The same for classes.

@@ -1,5 +1,6 @@
-//! The gate to long work: it releases the interpreter, checks for signals and reports progress.
+//! The gate to long work: it releases the interpreter, checks for signals, reports progress, and warns.
 
+use std::ffi::CString;
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,9 @@ const SLICE: Duration = Duration::from_millis(50);
 /// Time between two reports of progress.
 const REPORT: Duration = Duration::from_millis(100);
 
+/// Percents of the targets' norm that may be left unexplained without a warning.
+const TOLD: f64 = 0.1;
+
 /// Runs `work` without holding the interpreter. Ctrl-C stops it, and is raised after it has stopped.
 pub(crate) fn run<R: Send>(
     py: Python<'_>,
@@ -21,14 +25,31 @@ pub(crate) fn run<R: Send>(
     work: impl FnOnce(&Run<'_>) -> boscage::Result<R> + Send,
 ) -> PyResult<R> {
     let (mut work, mut result) = (Some(work), None);
-    let raised = wait_for(py, n_threads, progress, &mut |run| {
+    let control = Control::new();
+    let raised = wait_for(py, &Run { n_threads, control: &control }, progress, &mut |run| {
         result = work.take().map(|work| work(run));
     })?;
     match (result.expect("work that does not panic has a result"), raised) {
         // Work may end before it notices the stop; the signal is still raised.
         (Ok(_) | Err(Error::Interrupted), Some(error)) => Err(error),
-        (result, _) => result.map_err(to_python),
+        (result, _) => finish(py, result, &control),
     }
+}
+
+/// The result or the error, and a warning if much could not be solved.
+fn finish<R>(py: Python<'_>, result: boscage::Result<R>, control: &Control) -> PyResult<R> {
+    let result = result.map_err(to_python)?;
+    let percent = 100.0 * control.unexplained();
+    if percent >= TOLD {
+        let category = py.import("sklearn.exceptions")?.getattr("ConvergenceWarning")?;
+        let message = format!(
+            "the equations of the joint posterior could not be solved: predictions at training rows are off by about \
+             {percent:.1} % of the targets' standard deviation; give more noise, sample weights that differ less, or \
+             joint_kernel='limit'"
+        );
+        PyErr::warn(py, &category, &CString::new(message)?, 2)?;
+    }
+    Ok(result)
 }
 
 /// Runs work on another thread and waits for it. Returns the exception that a signal or a report of progress
@@ -37,19 +58,18 @@ pub(crate) fn run<R: Send>(
 /// Not generic, so that it is compiled once, and not for every kind of work.
 fn wait_for(
     py: Python<'_>,
-    n_threads: usize,
+    run: &Run<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: &mut (dyn FnMut(&Run<'_>) + Send),
 ) -> PyResult<Option<PyErr>> {
-    let control = Control::new();
     let (done, ended) = mpsc::channel();
     // Only this thread receives. The lock makes the receiver `Sync`, as is needed to release the interpreter.
     let ended = Mutex::new(ended);
     let wait = || ended.lock().expect("no listener panics").recv_timeout(SLICE);
     std::thread::scope(|scope| {
-        let control = &control;
+        let control = run.control;
         scope.spawn(move || {
-            let work = std::panic::AssertUnwindSafe(|| work(&Run { n_threads, control }));
+            let work = std::panic::AssertUnwindSafe(|| work(run));
             // Sending cannot fail, since the receiver exists until it has received.
             let _ = done.send(std::panic::catch_unwind(work));
         });
@@ -114,5 +134,7 @@ pub(crate) fn run_sized<R: Send>(
     if size > SMALL {
         return run(py, n_threads, progress, work);
     }
-    brief(py, || work(&Run { n_threads, control: &Control::new() }))
+    let control = Control::new();
+    let result = py.detach(|| work(&Run { n_threads, control: &control }));
+    finish(py, result, &control)
 }

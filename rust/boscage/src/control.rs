@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// A stop flag and a progress counter, shared by the thread that works and the thread that waits for it.
+/// A stop flag, a progress counter and what work could not do, shared by the thread that works and the thread that waits for it.
 ///
 /// ```
 /// let control = boscage::Control::new();
@@ -19,6 +19,8 @@ pub struct Control {
     stopped: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
+    /// The bits of a number that is not negative: their order is that of the numbers.
+    unexplained: AtomicU64,
 }
 
 impl Control {
@@ -43,6 +45,17 @@ impl Control {
     /// [`Error::Interrupted`] once [`Control::stop`] was called.
     pub fn check(&self) -> Result<()> {
         if self.stopped.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The largest share of the targets' norm that the mean of a joint posterior leaves unexplained, beyond its noise, after as
+    /// many steps as are taken; 0 if all of its equations were solved. Where it is not 0, predictions are off by about as much.
+    #[must_use]
+    pub fn unexplained(&self) -> f64 {
+        f64::from_bits(self.unexplained.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn leave_unexplained(&self, share: f64) {
+        self.unexplained.fetch_max(share.to_bits(), Ordering::Relaxed);
     }
 
     pub(crate) fn expect(&self, steps: u64) {

@@ -7,11 +7,16 @@
 //! A matrix that comes near to the inverse (a preconditioner) saves steps: directions are then made of its products with what is
 //! left of the values. Rows that are left out are 0 in both; the rows and columns of the others in a positive definite
 //! matrix are positive definite, too.
+//!
+//! A step may leave more of the values than the one before. Where there are too many steps to take, their smoothed sequence
+//! ([`Solved::smooth`]) leaves less than any of them, and never more than the values themselves.
 
 use crate::error::Result;
 use crate::mondrian::joint::passes::{Number, add};
 
-pub(super) const ITERATIONS: usize = 1000;
+pub(super) const STEPS: usize = 1000;
+/// The step from which on steps are smoothed: most systems are solved before, and have not paid for it.
+const LATE: usize = 500;
 
 /// The products of a matrix with the numbers of `L` problems. A pointer, so that what calls it is compiled once for each `L`
 /// instead of once for each covariance; a product takes much longer than the call.
@@ -24,6 +29,16 @@ pub(super) struct Products<'a, const L: usize> {
     pub(super) covariance: Product<'a, L>,
     /// Those with a matrix near to a multiple of the inverse of `W^1/2 K W^1/2 + s^2 I`, if there is one.
     pub(super) near_inverse: Option<Product<'a, L>>,
+}
+
+/// Weights of rows, and what they leave of the values, for `L` problems.
+#[derive(Clone)]
+pub(crate) struct Solved<const L: usize> {
+    /// In the common order.
+    pub(crate) weights: Vec<[f64; L]>,
+    pub(super) rest: Vec<[f64; L]>,
+    /// The norm of what is left as a share of that of the values: the largest of all problems, or 0 if all are solved.
+    pub(crate) unexplained: f64,
 }
 
 /// Whether a row, given first, is left out of a problem.
@@ -54,7 +69,7 @@ impl RowNoise {
         targets: &[[f64; L]],
         left_out: LeftOutOf<'_>,
         (n_shares, tolerance): (usize, f64),
-    ) -> Result<Vec<[f64; L]>> {
+    ) -> Result<Solved<L>> {
         let weighs = unless_left_out(targets.len(), left_out);
         // Squares of the largest targets would overflow.
         let largest = targets.iter().flatten().fold(0.0, |most: f64, y| most.max(y.abs()));
@@ -63,66 +78,65 @@ impl RowNoise {
             .iter()
             .zip(&weighs)
             .map(|(y, weighs)| std::array::from_fn(|lane| weighs[lane] * (y[lane] / unit)));
-        let weights = self.solve(products, &mut rest.collect::<Vec<_>>(), &weighs, tolerance)?;
+        let mut solved = self.solve(products, rest.collect(), &weighs, tolerance)?;
         let share = unit / n_shares as f64;
-        Ok(weights.into_iter().map(|weights| weights.map(|weight| share * weight)).collect())
+        for weight in solved.weights.as_flattened_mut() {
+            *weight *= share;
+        }
+        Ok(solved)
     }
 
-    /// The solution of `(K + s^2 W^-1) weights = rest` for the rows that weigh something. `rest` becomes what the weights
-    /// leave of it.
+    /// The solution of `(K + s^2 W^-1) weights = values` for the rows that weigh something.
     ///
     /// # Errors
     /// Those of `products`.
     pub(super) fn solve<const L: usize>(
         &self,
         products: Products<'_, L>,
-        rest: &mut [[f64; L]],
+        mut values: Vec<[f64; L]>,
         weighs: &[[f64; L]],
         tolerance: f64,
-    ) -> Result<Vec<[f64; L]>> {
-        let n = rest.len();
-        let mut weights = vec![[0.0; L]; n];
-        self.scale(rest);
-        let mut direction = vec![[0.0; L]; n];
+    ) -> Result<Solved<L>> {
+        self.scale(&mut values);
+        let whole = dot(&values, &values);
+        let enough = whole.map(|square| tolerance * tolerance * square);
+        let mut solved = Solved { weights: vec![[0.0; L]; values.len()], rest: values, unexplained: 0.0 };
+        let mut smoothed = solved.clone();
+        let mut direction = vec![[0.0; L]; solved.rest.len()];
         let mut product = [0.0; L];
-        let enough = dot(rest, rest).map(|square| tolerance * tolerance * square);
-        for _ in 0..ITERATIONS {
-            let square = dot(rest, rest);
+        for step in 0.. {
+            let square = dot(&solved.rest, &solved.rest);
             if square.iter().zip(&enough).all(|(square, enough)| square <= enough) {
                 break;
             }
-            let next = match products.near_inverse {
-                None => {
-                    turn_towards(&mut direction, rest, ratio(square, product));
-                    square
-                }
-                Some(near_inverse) => {
-                    let mut towards = near_inverse(rest)?;
-                    multiply(&mut towards, weighs);
-                    let next = dot(rest, &towards);
-                    turn_towards(&mut direction, &towards, ratio(next, product));
-                    next
-                }
-            };
+            if step >= LATE {
+                smoothed.smooth(&solved);
+            }
+            if step == STEPS {
+                solved = smoothed;
+                solved.unexplained = solved.share_of(whole, enough);
+                break;
+            }
+            let mut towards = products.near_inverse.map(|of| of(&solved.rest)).transpose()?;
+            if let Some(towards) = &mut towards {
+                multiply(towards, weighs);
+            }
+            let towards = towards.as_ref().unwrap_or(&solved.rest);
+            let next = dot(&solved.rest, towards);
+            turn_towards(&mut direction, towards, ratio(next, product));
             product = next;
             let mut image = self.scaled(products.covariance, &direction)?;
             self.add_noise(&mut image, &direction, weighs);
-            let step = ratio(product, dot(&direction, &image));
-            for row in 0..n {
-                for lane in 0..L {
-                    weights[row][lane] += step[lane] * direction[row][lane];
-                    rest[row][lane] -= step[lane] * image[row][lane];
-                }
-            }
+            solved.step(ratio(product, dot(&direction, &image)), &direction, &image);
         }
-        self.scale(&mut weights);
-        for (rest, root) in rest.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
+        self.scale(&mut solved.weights);
+        for (rest, root) in solved.rest.iter_mut().zip(self.roots.as_deref().unwrap_or_default()) {
             let inverse = 1.0 / root;
             for number in rest {
                 *number *= inverse;
             }
         }
-        Ok(weights)
+        Ok(solved)
     }
 
     /// `W^1/2 K W^1/2` times numbers.
@@ -170,6 +184,45 @@ impl RowNoise {
     }
 }
 
+impl<const L: usize> Solved<L> {
+    /// Goes so many times a direction, of which the system makes the image.
+    fn step(&mut self, steps: [f64; L], direction: &[[f64; L]], image: &[[f64; L]]) {
+        for row in 0..self.rest.len() {
+            for lane in 0..L {
+                self.weights[row][lane] += steps[lane] * direction[row][lane];
+                self.rest[row][lane] -= steps[lane] * image[row][lane];
+            }
+        }
+    }
+
+    /// Goes towards what a later step has found, as far as leaves the least (Weiss 1996: residual smoothing).
+    fn smooth(&mut self, later: &Self) {
+        let mut length = [0.0; L];
+        let mut along = [0.0; L];
+        for (own, later) in self.rest.iter().zip(&later.rest) {
+            for lane in 0..L {
+                let difference = own[lane] - later[lane];
+                length[lane] += difference * difference;
+                along[lane] += difference * own[lane];
+            }
+        }
+        let share = ratio(along, length);
+        for (own, later) in [(&mut self.weights, &later.weights), (&mut self.rest, &later.rest)] {
+            for (own, later) in own.iter_mut().zip(later) {
+                *own = std::array::from_fn(|lane| own[lane] + share[lane] * (later[lane] - own[lane]));
+            }
+        }
+    }
+
+    /// The largest norm of what is left as a share of the whole, of problems in which it is not small enough.
+    fn share_of(&self, whole: [f64; L], enough: [f64; L]) -> f64 {
+        let square = dot(&self.rest, &self.rest);
+        let of_lane =
+            |lane: usize| if square[lane] <= enough[lane] { 0.0 } else { square[lane] / whole[lane] };
+        (0..L).map(of_lane).fold(0.0, f64::max).sqrt()
+    }
+}
+
 /// 0 for each row that is left out of a problem, 1 for the others.
 pub(super) fn unless_left_out<const L: usize>(n_rows: usize, left_out: LeftOutOf<'_>) -> Vec<[f64; L]> {
     let of_row = |row| std::array::from_fn(|lane| if left_out(row, lane) { 0.0 } else { 1.0 });
@@ -203,4 +256,45 @@ pub(super) fn dot<const L: usize>(a: &[[f64; L]], b: &[[f64; L]]) -> [f64; L] {
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of ones in a system whose eigenvalues are spread over so many decades.
+    fn solve(decades: f64) -> (Vec<f64>, Solved<2>) {
+        const N: usize = 3000;
+        let eigenvalues: Vec<f64> =
+            (0..N).map(|i| 10f64.powf(-decades * i as f64 / (N - 1) as f64)).collect();
+        let covariance = |numbers: &[[f64; 2]]| {
+            let products = numbers.iter().zip(&eigenvalues);
+            Ok(products.map(|(numbers, eigenvalue)| numbers.map(|number| eigenvalue * number)).collect())
+        };
+        let products = Products { covariance: &covariance, near_inverse: None };
+        let noise = RowNoise::new(0.0, None);
+        // The second problem has no targets.
+        let solved = noise.weights(products, &vec![[1.0, 0.0]; N], &|_, _| false, (1, 1e-8)).unwrap();
+        (eigenvalues, solved)
+    }
+
+    #[test]
+    fn too_many_steps_leave_less_than_the_values() {
+        let (eigenvalues, solved) = solve(12.0);
+        let left = |(weights, eigenvalue): (&[f64; 2], &f64)| (1.0 - eigenvalue * weights[0]).powi(2);
+        let left: f64 = solved.weights.iter().zip(&eigenvalues).map(left).sum();
+        let left = (left / eigenvalues.len() as f64).sqrt();
+        assert!(left < 0.9, "{left} are left");
+        assert!((solved.unexplained - left).abs() < 1e-6 * left, "{} were told", solved.unexplained);
+        assert!(solved.weights.iter().all(|weights| weights[1] == 0.0));
+    }
+
+    #[test]
+    fn what_is_solved_leaves_nothing_to_tell() {
+        let (eigenvalues, solved) = solve(3.0);
+        assert_eq!(solved.unexplained, 0.0);
+        for (weights, eigenvalue) in solved.weights.iter().zip(&eigenvalues) {
+            assert!((eigenvalue * weights[0] - 1.0).abs() < 1e-5);
+        }
+    }
 }

@@ -15,7 +15,7 @@
 
 use crate::error::Result;
 use crate::mondrian::joint::conjugate_gradients::{
-    ITERATIONS, LeftOutOf, Product, RowNoise, dot, ratio, turn_towards, unless_left_out,
+    LeftOutOf, Product, RowNoise, STEPS, dot, ratio, turn_towards, unless_left_out,
 };
 
 /// A row that is left out, and the problem in which it is.
@@ -64,7 +64,7 @@ impl RowNoise {
         let mut shifted: Vec<Shifted> =
             noises.iter().map(|noise| Shifted::new(noise - self.variance, L, places.len())).collect();
         let mut first = 0;
-        for _ in 0..ITERATIONS {
+        for _ in 0..STEPS {
             let mut image = self.scaled(product, &direction)?;
             let of_place = |place: &LeftOutPlace| image[place.row][place.problem] / self.root(place.row);
             let here: Vec<f64> = places.iter().map(of_place).collect();

@@ -21,7 +21,7 @@
 //! With infinitely many trees, `K` is known in closed form (`limit`).
 
 mod block;
-mod conjugate_gradients;
+pub(crate) mod conjugate_gradients;
 pub(crate) mod kernel;
 mod left_out_by_noise;
 pub(crate) mod limit;

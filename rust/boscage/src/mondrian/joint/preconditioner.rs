@@ -170,7 +170,7 @@ mod tests {
                     n_products.set(0);
                     let products = Products { covariance: &product, near_inverse };
                     let found = system.noise.weights(products, &numbers(), &left_out, (1, 1e-10));
-                    (found.unwrap(), n_products.get())
+                    (found.unwrap().weights, n_products.get())
                 };
                 let (plain, plain_steps) = solve(None);
                 let (solution, steps) = solve(Some(&near_inverse));

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::mondrian::joint::System;
-use crate::mondrian::joint::conjugate_gradients::{Products, multiply};
+use crate::mondrian::joint::conjugate_gradients::{Products, Solved, multiply};
 use crate::mondrian::joint::passes::{MergedNode, PathShare};
 use crate::mondrian::joint::preconditioner::Preconditioner;
 
@@ -27,7 +27,7 @@ impl System<'_> {
         targets: &[[f64; L]],
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
-    ) -> Result<Vec<[f64; L]>> {
+    ) -> Result<Solved<L>> {
         let product = |weights: &[[f64; L]]| self.product(weights, &[]);
         let preconditioner = Preconditioner::new(self)?;
         let near_inverse = |rest: &[[f64; L]]| preconditioner.product(rest);
@@ -60,7 +60,7 @@ impl System<'_> {
         let product = |weights: &[[f64; L]]| self.product(weights, &left_out.merged);
         // Without a preconditioner, so that classifiers in older files keep their probabilities.
         let products = Products { covariance: &product, near_inverse: None };
-        let weights = self.noise.solve(products, &mut covariances, &weighs, tolerance)?;
-        Ok([weights, covariances])
+        let solved = self.noise.solve(products, covariances, &weighs, tolerance)?;
+        Ok([solved.weights, solved.rest])
     }
 }

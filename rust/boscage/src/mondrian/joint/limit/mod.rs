@@ -101,7 +101,7 @@ impl<'a> LimitSystem<'a> {
         tolerance: f64,
     ) -> Result<Vec<[f64; L]>> {
         let products = Products { covariance: &|weights| self.means(weights), near_inverse: None };
-        self.noise.weights(products, targets, &left_out, (1, tolerance))
+        Ok(self.noise.weights(products, targets, &left_out, (1, tolerance))?.weights)
     }
 
     /// Predictions of rows that are left out of some of `L` problems, for noise variances from the largest to the smallest, which is

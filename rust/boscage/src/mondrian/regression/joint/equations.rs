@@ -5,6 +5,7 @@ use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::joint::conjugate_gradients::Solved;
 use crate::mondrian::joint::limit::{
     LimitFactor, LimitFunction, LimitRows, LimitSystem, LogisticCovariance, PairDistances,
 };
@@ -56,7 +57,7 @@ impl<'a> Joint<'a> {
         targets: &[[f64; L]],
         left_out: impl Fn(usize, usize) -> bool,
         tolerance: f64,
-    ) -> Result<Vec<[f64; L]>> {
+    ) -> Result<Solved<L>> {
         self.system.weights(targets, left_out, tolerance)
     }
 
@@ -240,7 +241,11 @@ impl Equations<'_> {
         run: &Run<'_>,
     ) -> Result<Vec<[f64; L]>> {
         match self {
-            Self::Trees(joint) => joint.weights(targets, |place, _| Some(place) == left_out, TOLERANCE),
+            Self::Trees(joint) => {
+                let solved = joint.weights(targets, |place, _| Some(place) == left_out, TOLERANCE)?;
+                run.control.leave_unexplained(solved.unexplained);
+                Ok(solved.weights)
+            }
             Self::Limit(_, factor) => factor.weights_without(targets, left_out, run),
         }
     }

@@ -85,7 +85,7 @@ fn columns_are_solved_together_as_alone() {
         let found = system.weights_of_columns(values.clone(), n_columns, BOUND).unwrap();
         for column in 0..n_columns {
             let target: Vec<[f64; 1]> = (0..N).map(|row| [values[row * n_columns + column]]).collect();
-            let shares = system.weights(&target, |_, _| false, 1e-10).unwrap();
+            let shares = system.weights(&target, |_, _| false, 1e-10).unwrap().weights;
             let n_trees = system.n_trees() as f64;
             let difference = |(row, share): (usize, &[f64; 1])| {
                 let difference = found[row * n_columns + column] - n_trees * share[0];
@@ -119,7 +119,7 @@ fn columns_of_heavy_rows_are_solved_as_well() {
         let found = system.weights_of_columns(codes.clone(), n_columns, BOUND).unwrap();
         for column in 0..n_columns {
             let target: Vec<[f64; 1]> = (0..N).map(|row| [codes[row * n_columns + column]]).collect();
-            let shares = system.weights(&target, |_, _| false, 1e-10).unwrap();
+            let shares = system.weights(&target, |_, _| false, 1e-10).unwrap().weights;
             let n_trees = system.n_trees() as f64;
             let (mut error, mut square) = (0.0, 0.0);
             for (row, root) in roots.iter().enumerate() {
