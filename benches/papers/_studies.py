@@ -38,9 +38,10 @@ class Studies:
             print(f"{len(self.ended)} studies are those of an earlier run, in {path}", flush=True)
 
     def keep(self, study: Study, best: Array, took: Array) -> None:
-        """Keep what a study has found."""
-        self.ended[study] = best, took
-        line = json.dumps([self.made_with, study, best.tolist(), took.tolist()])
+        """Keep what a study has found, to six digits, so that the file is short."""
+        kept = [[float(f"{number:.6g}") for number in numbers] for numbers in (best, took)]
+        self.ended[study] = np.array(kept[0]), np.array(kept[1])
+        line = json.dumps([self.made_with, study, *kept], separators=(",", ":"))
         with self.path.open("a") as file:
             # The line before may have been cut short.
             file.write(f"\n{line}\n")
