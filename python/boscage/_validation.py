@@ -17,13 +17,16 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from boscage._input.columns import as_table, column_name, column_names, is_missing
+from boscage._input.columns import as_table, column_name, column_names, is_missing, refuse_masked
+from boscage._input.labels import as_labels
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 
 # The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
 MAX_END = 4e307
 """The greatest absolute value that the end of a reference range may have."""
+# The greatest rate of cuts in a feature.
+_MAX_RATE = 1e100
 # The most threads on a machine with fewer processors.
 _MAX_THREADS = 256
 
@@ -119,7 +122,7 @@ def _name_cell(estimator: Any, X: Any, error: Exception) -> None:
             what = f"the text {value!r}" if isinstance(value, str) else reprlib.repr(value)
             raise type(error)(
                 f"X holds {what} in row {row}, column {column_name(names, column)}; expected "
-                f"{_expected_cell(value)} ({str(error).partition('.')[0]})"
+                f"{_expected_cell(value)} ({str(error).partition('. The requested')[0]})"
             ) from error
 
 
@@ -195,7 +198,7 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> FloatArray:
 
 def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
     """Class labels as a one-dimensional array; `boscage._input.labels.encode` makes codes."""
-    column = _column(estimator, y, n_rows)
+    column = _column(estimator, as_labels(y), n_rows)
     if column.dtype.kind == "O":
         kinds = {type(value) for value in column}
         if all(issubclass(kind, (bool, np.bool_, Real)) for kind in kinds):
@@ -227,6 +230,7 @@ def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
             f"This {type(estimator).__name__} estimator requires y to be passed, "
             "but the target y is None."
         )
+    refuse_masked(y, "Input y")
     if not isinstance(y, (np.ndarray, list, tuple)) and hasattr(y, "__array__"):
         # NumPy keeps the type of a table's column. scikit-learn would turn nullable integers into
         # floats, which are other labels.
@@ -385,6 +389,12 @@ def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
     if negative.size:
         d = negative[0]
         raise ValueError(f"feature_weights must be >= 0, found {weights[d]} for feature {d}")
+    large = np.flatnonzero(weights > _MAX_RATE)
+    if large.size:
+        d = large[0]
+        raise ValueError(
+            f"feature_weights must be at most {_MAX_RATE:g}, found {weights[d]:g} for feature {d}"
+        )
     if not weights.any():
         raise ValueError("feature_weights are all zero; expected a positive one")
     return weights

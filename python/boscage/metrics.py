@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from boscage import _validation
-from boscage._types import AnyArray, FloatArray, IntArray
+from boscage._types import AnyArray, BoolArray, FloatArray, IntArray
 from boscage.distributions import GaussianMixture, PredictiveDistribution
 
 __all__ = [
@@ -71,7 +71,8 @@ def nlpd(y_true: ArrayLike, y_pred: Prediction) -> float:
 def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     """Continuous ranked probability score, averaged over rows; smaller is better.
 
-    It is in units of the targets. For a prediction without spread it equals the absolute error.
+    It is in units of the targets. For a prediction without spread, ``(mean, 0.0)``, it is the mean
+    absolute error.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
         What was observed.
     y_pred : PredictiveDistribution or (mean, std)
         What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
-        standard deviations of Gaussians.
+        standard deviations of Gaussians, which may be 0.
 
     Returns
     -------
@@ -88,7 +89,8 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     Raises
     ------
     ValueError
-        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`.
+        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`,
+        or a standard deviation is negative.
     TypeError
         If `y_pred` is neither a distribution nor a pair.
 
@@ -97,8 +99,14 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     >>> round(crps([0.0], ([0.0], [1.0])), 6)
     0.233695
     """
+    is_point: BoolArray = np.zeros((), dtype=np.bool_)
+    if isinstance(y_pred, tuple) and len(y_pred) == 2:
+        std = np.asarray(y_pred[1], dtype=np.float64)
+        # Squares of the smallest ones vanish.
+        is_point = (std >= 0.0) & (std * std == 0.0)
+        y_pred = y_pred[0], np.where(is_point, 1.0, std)
     observed, dist = _pair(y_true, y_pred)
-    return float(np.mean(dist.crps(observed)))
+    return float(np.mean(np.where(is_point, np.abs(observed - dist.mean), dist.crps(observed))))
 
 
 def interval_coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
@@ -270,8 +278,8 @@ def reliability_bins(
     Raises
     ------
     ValueError
-        If the shapes do not match, `y_prob` does not hold probabilities, or `n_bins` or `strategy`
-        is not valid.
+        If the shapes do not match, `y_true` holds a label that is not among `labels`, `y_prob` does
+        not hold probabilities, or `n_bins` or `strategy` is not valid.
     """
     _validation.check_choice("strategy", strategy, ("uniform", "quantile"))
     confidence, correct = _confidence(y_true, y_prob, labels)
@@ -349,6 +357,8 @@ def _confidence(
             "probabilities, from 0 to 1"
         )
     classes: AnyArray = np.unique(truth) if labels is None else np.asarray(labels)
+    if labels is not None:
+        _refuse_unknown(truth, classes.ravel().tolist())
     if prob.ndim == 1:
         if len(classes) != 2:
             raise ValueError(
@@ -366,6 +376,17 @@ def _confidence(
         raise ValueError(f"row {off[0]} of y_prob sums to {sums[off[0]]:.6g}, expected 1")
     best = prob.argmax(axis=1)
     return prob[np.arange(len(prob)), best], (classes[best] == truth).astype(np.float64)
+
+
+def _refuse_unknown(truth: AnyArray, classes: list[object]) -> None:
+    """Refuse true labels that are not among the classes, as text is not among numbers."""
+    known = set(classes)
+    for label in dict.fromkeys(truth.tolist()):
+        if label not in known:
+            raise ValueError(
+                f"y_true holds the label {label!r}, expected labels among "
+                f"{_listed(map(repr, classes))}"
+            )
 
 
 def _listed(values: Iterable[object]) -> str:

@@ -321,6 +321,11 @@ def test_wrong_usage_is_one_line_that_says_where_to_read_more(
         (["--delimiter", ""], "one character, such as ; or |, or \\t for a tab"),
         (["--features", ","], "names of columns, separated by commas"),
         (["--features", "a,,b"], "names of columns, separated by commas"),
+        (["--features", ""], "names of columns, separated by commas"),
+        (
+            ["--drop", 'a,"b,c'],
+            'names of columns, those that hold a comma in double quotes, as in "b,c",d',
+        ),
     ],
 )
 def test_a_value_that_cannot_be_read_is_named(

@@ -11,7 +11,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+import boscage
+from boscage._cli.reading import readers
 from boscage._cli.reading.sources import Source
+from command_line import FEW, fails, read, run
 
 
 @pytest.mark.slow
@@ -74,3 +77,39 @@ def test_parquet_types(tmp_path: Path) -> None:
     assert chunk.numbers("small").to_pylist() == [1.0, 2.0]
     assert chunk.numbers("text").to_pylist() == [1.0, 2.5]
     assert chunk.column("word").to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a", ["a"]),
+        ("a, b ,c", ["a", "b", "c"]),
+        ('"b,c",d', ["b,c", "d"]),
+        ('d, "b,c"', ["d", "b,c"]),
+        ('"say ""b, c""",5" pipe', ['say "b, c"', '5" pipe']),
+    ],
+)
+def test_names_of_columns_are_quoted_as_in_csv(text: str, names: list[str]) -> None:
+    assert readers.names(text) == names
+
+
+def test_a_column_whose_name_holds_a_comma_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i},{i % 3},{i % 2},{i % 2}\n" for i in range(20))
+    Path("t.csv").write_text(f'a,"b,c",d,y\n{rows}')
+    fit = ["fit", "t.csv", "-t", "y", *FEW]
+    for how, features in (
+        (["--drop", '"b,c",d'], ["a"]),
+        (["--features", '"b,c",a'], ["b,c", "a"]),
+        (["--categorical", 'd,"b,c"'], ["a", "b,c", "d"]),
+    ):
+        run(*fit, *how)
+        assert boscage.load("t.boscage").feature_names_in_.tolist() == features
+    assert [bool(table) for table in boscage.load("t.boscage").categories_] == [False, True, True]
+    run("predict", "t.boscage", "t.csv", "--keep", '"b,c"', "-o", "p.csv")
+    assert [row["b,c"] for row in read("p.csv")] == [str(i % 3) for i in range(20)]
+    said = fails(capsys, *fit, "--drop", "b,c")
+    assert said.startswith("t.csv: there is no column 'b' (to be left out); its columns are a, ")
+    assert said.endswith('are a, "b,c", d, y')

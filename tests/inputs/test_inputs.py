@@ -289,6 +289,11 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
         (np.zeros((2, 0)), ValueError, r"0 feature\(s\)"),
         ([[1.0], [1.0, 2.0]], ValueError, "inhomogeneous"),
         ([[1.0, "x"], [1.0, 2.0]], ValueError, "text 'x' in row 0, column 1; expected numbers"),
+        (
+            [["1", 2.0], ["4.5x", 2.0]],
+            ValueError,
+            r"\(could not convert string to float: '4\.5x'\)$",
+        ),
         ([[1.0, 2j], [1.0, 2.0]], TypeError, "complex"),
         (np.array([[1.0, 2j], [1.0, 2.0]]), ValueError, "Complex data not supported"),
         ([[1.0, {}], [1.0, 2.0]], TypeError, "argument must be"),

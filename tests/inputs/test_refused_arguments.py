@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -117,6 +118,83 @@ def test_weights_of_rows_are_named(kind: Any) -> None:
         kind().fit(X, Y, sample_weight=[[1.0], [1.0, 2.0]] * 20)
 
 
+@pytest.mark.parametrize("kind", [*FORESTS, *SAMPLERS])
+@pytest.mark.parametrize("kept", [np.float64, np.int64])
+def test_masked_targets_and_weights_are_refused(kind: Any, kept: Any) -> None:
+    mask = np.arange(40) == 17
+    for values, given, what in (
+        (Y, {"y": np.ma.array(Y.astype(kept), mask=mask)}, "Input y"),
+        (Y, {"y": np.ma.array(Y[:, None], mask=mask[:, None])}, "Input y"),
+        (Y, {"sample_weight": np.ma.array(np.ones(40, dtype=kept), mask=mask)}, "sample_weight"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"^{what} contains a masked value in row 17; expected"
+        ):
+            kind().fit(X, **{"y": values, **given})
+
+
+@pytest.mark.parametrize("kind", FORESTS)
+def test_arrays_whose_mask_hides_nothing_are_arrays(kind: Any) -> None:
+    plain = kind(2, feature_weights=None, random_state=0).fit(X, Y, sample_weight=1.0 + Y)
+    masked = kind(2, feature_weights=None, random_state=0)
+    masked.fit(X, np.ma.array(Y, mask=np.zeros(40, dtype=bool)), sample_weight=np.ma.array(1.0 + Y))
+    assert masked.digest() == plain.digest()
+    with pytest.raises(ValueError, match="masked value in row 1"):
+        masked.partial_fit(X[:2], np.ma.array(Y[:2], mask=[False, True]))
+    assert masked.n_rows_ == 40
+
+
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, BayesianTreeClassifier, BARTClassifier])
+def test_labels_of_several_types_are_refused_in_any_sequence(kind: Any) -> None:
+    for mixed in ([0, "a"] * 20, [0.0, "a"] * 20, [True, "a"] * 20):
+        for labels in (mixed, tuple(mixed), np.array(mixed, dtype=object)):
+            with pytest.raises(TypeError, match=r"^y mixes labels of types \w+, str; expected"):
+                kind().fit(X, labels)
+    for missing in (None, np.nan):
+        with pytest.raises(ValueError, match="Input y contains NaN in row 39"):
+            kind().fit(X, ["a", "b"] * 19 + ["a", missing])
+
+
+def test_declared_classes_of_several_types_are_refused() -> None:
+    forest = MondrianForestClassifier(2, feature_weights=None)
+    for classes in ([0, "a"], np.array([0, "a"], dtype=object)):
+        with pytest.raises(TypeError, match="classes mixes labels of several types"):
+            forest.partial_fit(X, Y, classes=classes)
+    words = forest.partial_fit(X, ["a", np.str_("b")] * 20, classes=["a", np.str_("b"), "c"])
+    assert words.classes_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ([np.nan, 0, 0], "nan for feature 0"),
+        ([0, np.float64(-np.inf), 0], "-inf for feature 1"),
+        ([0, 0, 5e307], "5e+307 for feature 2"),
+        ([0, (1, [(0, np.nan, 0)]), 0], "(1.0, [(0, nan, 0.0)]) for feature 1"),
+        ([0, (1, [(0, 1, np.inf)]), 0], "(1.0, [(0, 1.0, inf)]) for feature 1"),
+        ([0, (1, [(1, 1, 0)]), 0], "(1.0, [(1, 1.0, 0.0)]) for feature 1"),
+        ([0, (1, [(3, 1, 0)]), 0], "(1.0, [(3, 1.0, 0.0)]) for feature 1"),
+        ([0, (1, [(-1, 1, 0)]), 0], "(1.0, [(-1, 1.0, 0.0)]) for feature 1"),
+    ],
+)
+@pytest.mark.parametrize("kind", FORESTS)
+def test_substitutes_are_named(kind: Any, given: Any, found: str) -> None:
+    expected = (
+        "substitutes must be numbers within +-4e+307, with terms of other features (0 to 2) if "
+        f"any, found {found}"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        kind(2, feature_weights=None, substitutes=given).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", FORESTS)
+def test_the_greatest_weights_of_features_are_named(kind: Any) -> None:
+    message = r"^feature_weights must be at most 1e\+100, found 1e\+300 for feature 2$"
+    with pytest.raises(ValueError, match=message):
+        kind(2, feature_weights=[1e-300, 1, 1e300]).fit(X, Y)
+    kind(2, feature_weights=[1e-300, 1, 1e100]).fit(X, Y)
+
+
 @pytest.mark.parametrize("value", ["x", None, True, [1.0]])
 def test_hyperparameters_are_named(value: Any) -> None:
     given = HYPERPARAMETERS | {"gamma2": value}
@@ -169,3 +247,37 @@ def test_rows_too_far_apart_for_a_range_are_named(kind: Any) -> None:
     given = kind(3, feature_range=(-1.7e308, 1.7e308))
     with pytest.raises(ValueError, match=r"feature_range must lie within \+-4e\+307, found -1.7e"):
         given.fit(X, Y)
+
+
+def test_leave_one_out_of_a_single_row_is_refused() -> None:
+    message = "^leave-one-out needs at least two rows, found a forest of one row$"
+    classifier = MondrianForestClassifier(3, feature_weights=None, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        classifier.fit(X[:1], Y[:1]).loo_predict_proba()
+    for posterior in ("exact", "fast", "joint"):
+        regressor = MondrianForestRegressor(3, posterior=posterior, feature_weights=None)
+        with pytest.raises(ValueError, match=message):
+            regressor.fit(X[:1], [2.5]).loo_predict_dist()
+        # Of two rows each is predicted from the other one.
+        dist = regressor.partial_fit(X[1:2], [0.5]).loo_predict_dist()
+        assert dist.mean[0] < dist.mean[1]
+        assert (dist.std > 0.01).all()
+    two = classifier.partial_fit(X[1:3], [7, 8]).forget([0]).loo_predict_proba()
+    assert two.tolist() == [[0.0, 1.0], [1.0, 0.0]]  # each by a forest of the other class
+    assert classifier.forget([1]).loo_score_samples().tolist() == [0.0]
+
+
+@pytest.mark.parametrize("posterior", ["exact", "joint"])
+def test_leave_one_out_of_a_single_row_is_the_prior_that_is_given(posterior: Any) -> None:
+    given = HYPERPARAMETERS | {"mu": 3.0}
+    one, other = (
+        MondrianForestRegressor(
+            3, posterior=posterior, hyperparameters=given, trend=None, feature_weights=None
+        )
+        .fit(X[:1], [y])
+        .loo_predict_dist()
+        for y in (2.5, -7.0)
+    )
+    assert one.mean == other.mean == 3.0
+    # A node far down the tree has half of gamma1, and noise comes on top.
+    np.testing.assert_allclose([*one.var, *other.var], 1.5)

@@ -91,3 +91,21 @@ def test_a_table_that_does_not_fit_is_refused_with_its_size() -> None:
     huge = sparse.csr_array((2_000_000, 1_000_000_000))
     with pytest.raises(MemoryError, match=r"2000000 rows of 1000000000 columns.* 1\.49e\+07 GiB"):
         MondrianForestClassifier().fit(huge, np.zeros(2_000_000))
+
+
+@pytest.mark.parametrize("kind", [MondrianForestRegressor, BayesianTreeRegressor, BARTRegressor])
+def test_tables_of_sparse_columns_are_refused_with_a_cure(kind: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    plain = pandas.DataFrame({"a": rng.integers(0, 2, 30) * 1.0, "b": rng.integers(0, 3, 30) * 1.0})
+    frame = plain.astype(pandas.SparseDtype(float, 0.0))
+    few = {"n_burn": 2, "n_draws": 2} if kind is BARTRegressor else {}
+    model = kind(random_state=0, **few)
+    message = r"^X is a table of sparse columns; give X\.sparse\.to_dense\(\), or X\.sparse\.to_coo"
+    with pytest.raises(TypeError, match=message):
+        model.fit(frame, plain["a"])
+    expected = model.fit(frame.sparse.to_dense(), plain["a"]).predict(frame.sparse.to_dense())
+    with pytest.raises(TypeError, match=message):
+        model.predict(frame)
+    matrix = frame.sparse.to_coo()
+    np.testing.assert_array_equal(model.fit(matrix, plain["a"]).predict(matrix), expected)

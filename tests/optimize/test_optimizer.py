@@ -412,6 +412,16 @@ def test_files_that_are_no_study_are_refused(change, tmp_path):
         MondrianOptimizer.load(path)
 
 
+@pytest.mark.parametrize("given", [1.0, "abc", [[1.0]], [object()], np.array(0.5)])
+def test_constraints_that_are_no_sequence_of_numbers_are_refused(given):
+    study = small()
+    with pytest.raises(
+        TypeError, match=r"constraints must be a sequence .* such as \[0\.5\], found"
+    ):
+        study.tell(study.ask(), 1.0, constraints=given)
+    assert study.trials[0].state == "pending"
+
+
 def test_a_refused_number_of_constraints_changes_nothing():
     optimizer = small()
     failed, complete, other = optimizer.ask(3)

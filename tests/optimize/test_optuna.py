@@ -1,6 +1,7 @@
 """The sampler for Optuna: Optuna's own tests of samplers, and ours."""
 
 import importlib
+import math
 import pickle
 import sys
 
@@ -212,3 +213,41 @@ def test_a_range_may_change_after_a_failed_trial():
     study.optimize(failing, 1, catch=ValueError)
     study.optimize(lambda trial: trial.suggest_float("x", 0.0, 5.0), 8)
     assert all(trial.params["x"] <= 5.0 for trial in study.trials[1:])
+
+
+def one(trial):
+    return trial.suggest_float("x", 0.0, 1.0)
+
+
+@pytest.mark.parametrize("odd", [9.0, -0.1])
+@pytest.mark.filterwarnings("ignore:Fixed parameter x with value")
+def test_trials_with_values_outside_the_range_are_left_out(odd):
+    inside = [0.1, 0.9, 0.5, 0.3, 0.7]
+    study = optuna.create_study(sampler=small(n_startup_trials=6))
+    for value in [inside[0], odd, *inside[1:], odd, odd]:
+        study.enqueue_trial({"x": value})
+    # A complete trial, a failed one and one that runs on.
+    study.optimize(one, 6)
+    study.optimize(lambda trial: [one(trial), 1 / 0], 1, catch=ZeroDivisionError)
+    one(study.ask())
+    study.optimize(one, 1)
+    assert study.sampler._optimizer is None  # five trials do not suffice
+    study.optimize(one, 3)
+    told = [trial.params["x"] for trial in study.sampler._optimizer.trials]
+    assert told == [*inside, *(trial.params["x"] for trial in study.trials[8:11])]
+    assert all(0.0 <= trial.params["x"] <= 1.0 for trial in study.trials[8:])
+
+
+def test_trials_with_infinite_values_are_none_to_start_with(monkeypatch):
+    said = []
+    monkeypatch.setattr("boscage.integration.optuna._logger.warning", said.append)
+    study = optuna.create_study(sampler=small(n_startup_trials=4))
+    study.optimize(lambda trial: one(trial) + math.inf, 6)
+    study.optimize(one, 4)
+    assert study.sampler._optimizer is None
+    study.optimize(one, 1)
+    states = [trial.state for trial in study.sampler._optimizer.trials]
+    assert states == ["failed"] * 6 + ["complete"] * 4
+    assert said == []
+    study.optimize(lambda trial: one(trial) + trial.suggest_float("y", 0.0, 2.0), 1)
+    assert len(said) == 1

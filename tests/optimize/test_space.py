@@ -71,6 +71,18 @@ def test_logarithms_are_what_is_even():
     assert shares[10] == pytest.approx((math.log(10.5) - math.log(9.5)) / width, abs=1e-3)
 
 
+def test_the_widest_ranges_have_values_everywhere():
+    for parameter in (Real(-8e307, 8e307), Real(1e-300, 1.7e308, log=True), Integer(0, 10**300)):
+        values = [parameter.value(position) for position in np.linspace(0.0, 1.0, 11)]
+        assert values == sorted(set(values))
+        assert parameter.low <= values[0] < values[-1] <= parameter.high
+
+
+def test_choices_may_be_any_sequence():
+    assert Categorical(np.array(["a", "b"])).choices == ("a", "b")
+    assert Categorical(range(3)).choices == (0, 1, 2)
+
+
 def test_equal_looking_choices_differ():
     parameter = Categorical([True, 1, 1.0, "1"])
     assert [parameter.position(value) for value in parameter.choices] == [
@@ -185,6 +197,9 @@ def test_a_space_is_a_dict_and_back():
         (lambda: Real(1, 1), "low must be less than high"),
         (lambda: Real(0, 1, log=True), "low must be positive"),
         (lambda: Real(0, math.inf), "high must be finite"),
+        (lambda: Real(-1e308, 1e308), r"high - low must be at most 1\.8e\+308, found -1e\+308 and"),
+        (lambda: Integer(-(10**400), 10**400), r"high - low must be at most .* found -1000+\.\.\."),
+        (lambda: Real(0, 1e308, step=1e-5), "step is too small for the range, found 1e-05"),
         (lambda: Real(0, 1, step=2.0), "step must be at most"),
         (lambda: Real(1, 2, log=True, step=0.1), "step cannot be given"),
         (lambda: Integer(1, 8, log=True, step=2), "step cannot be given"),
@@ -222,6 +237,10 @@ def test_what_is_wrong_is_refused(make, message):
         lambda: Real("0", 1),
         lambda: Integer(0.5, 3),
         lambda: Categorical("abc"),
+        lambda: Categorical(b"abc"),
+        lambda: Categorical({"a", "b"}),
+        lambda: Categorical({"a": 1, "b": 2}),
+        lambda: Categorical(letter for letter in "abc"),
         lambda: Categorical([object(), 1]),
         lambda: Space([Real(0, 1)]),
         lambda: Space({1: Real(0, 1)}),

@@ -208,7 +208,7 @@ def test_the_version_is_the_oldest_that_can_hold_the_model() -> None:
     assert found["classes, calibrated by a power alone"] == 4
     assert found["classes, not calibrated"] == 1
     numbers = [of for name, of in found.items() if name.startswith("numbers")]
-    assert numbers == [16] * 7
+    assert numbers == [20] * 7
     x, y = rows(0)
     linear, bent = (np.empty(0), np.empty(0)), (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
     for kernel, maps, expected in (

@@ -370,11 +370,14 @@ def test_moments_of_a_forest_are_those_of_its_mixture_where_rows_branch_off(post
     np.testing.assert_allclose(dist.std, std, rtol=1e-10)
 
 
-@pytest.mark.parametrize("y", [np.nan, np.inf, -np.inf])
-def test_scores_of_values_that_are_not_finite_are_not_finite(y: float) -> None:
-    dist = StudentMixture([0.5, 0.5], [[5.0, 3.0]], [[0.0, 1.0]], [[1.0, 2.0]])
-    with np.errstate(invalid="ignore"):
-        assert not np.isfinite(dist.crps([y])).any()
+@each
+def test_scores_of_values_that_are_not_finite_are_not_finite(dist: PredictiveDistribution) -> None:
+    y = dist.sample(1, random_state=0)[0]
+    expected = dist.crps(y)
+    y[:3] = expected[:3] = np.nan, np.inf, -np.inf
+    expected[2] = np.inf
+    np.testing.assert_allclose(dist.crps(y), expected, rtol=1e-6)
+    assert (dist.crps(np.full(len(dist), np.inf)) == np.inf).all()
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,11 @@ def test_crps_of_gaussians() -> None:
     np.testing.assert_allclose(crps(Y, (MEAN, STD)), expected.mean(), rtol=1e-12)
     # Without spread it is the absolute error.
     np.testing.assert_allclose(crps(Y, (MEAN, 1e-9)), np.abs(Y - MEAN).mean(), rtol=1e-6)
+    for std in (0.0, -0.0, np.zeros(500), [0] * 500, 1e-200):
+        assert crps(Y, (MEAN, std)) == np.abs(Y - MEAN).mean()
+    first = np.where(np.arange(500) < 200, 0.0, STD)
+    parts = [crps(Y[:200], (MEAN[:200], 0.0)), crps(Y[200:], (MEAN[200:], STD[200:]))]
+    np.testing.assert_allclose(crps(Y, (MEAN, first)), 0.4 * parts[0] + 0.6 * parts[1])
 
 
 def test_the_true_distribution_scores_best() -> None:
@@ -126,12 +131,38 @@ def test_labels_absent_from_the_truth_can_be_given() -> None:
 
 
 @pytest.mark.parametrize(
+    ("truth", "labels", "message"),
+    [
+        (["0", "1"], [0, 1], "label '0', expected labels among 0, 1$"),
+        ([0, 1], ["0", "1"], "label 0, expected labels among '0', '1'$"),
+        ([1, 2], [0, 1], "label 2, expected labels among 0, 1$"),
+        ([1.0, np.nan], [0, 1], "label nan, "),
+    ],
+)
+@pytest.mark.parametrize("prob", [[[0.5, 0.5], [0.1, 0.9]], [0.5, 0.9]])
+def test_true_labels_that_are_not_among_the_labels_are_refused(
+    truth: Any, labels: Any, message: str, prob: Any
+) -> None:
+    for score in (reliability_bins, expected_calibration_error):
+        with pytest.raises(ValueError, match="y_true holds the " + message):
+            score(truth, prob, labels=labels)
+
+
+def test_equal_labels_of_other_types_are_the_same_labels() -> None:
+    prob = [[0.1, 0.9], [0.2, 0.8]]
+    for truth in ([1, 0], [1.0, 0.0], [True, False], np.array([1, 0], dtype=object)):
+        assert reliability_bins(truth, prob, labels=[0, 1], n_bins=1).observed.tolist() == [0.5]
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: nlpd([1.0, np.nan], ([0, 0], [1, 1])), "y_true contains nan in row 1"),
         (lambda: nlpd([[1.0]], ([0], [1])), r"y_true has shape \(1, 1\)"),
         (lambda: crps([1.0], ([0, 0], [1, 1])), "y_true has 1 rows, y_pred has 2"),
-        (lambda: crps([1.0], ([0], [0])), "std must be positive"),
+        (lambda: nlpd([1.0], ([0], [0])), "std must be positive"),
+        (lambda: crps([1.0, 1.0], ([0, 0], [0, -1])), "std must be positive"),
+        (lambda: crps([1.0], ([0], [np.nan])), "std must be positive"),
         (lambda: calibration_table(Y, (MEAN, STD), levels=[10, 20]), "levels must be"),
         (lambda: calibration_table(Y, (MEAN, STD), quantiles="x"), "quantiles must be"),
         (lambda: reliability_bins([0, 1], [[0.5, 0.4], [0.5, 0.5]]), "row 0 of y_prob sums to 0.9"),

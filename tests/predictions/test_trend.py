@@ -260,7 +260,7 @@ def test_targets_without_spread() -> None:
                 "trend": "linear",
                 "hyperparameters": {"mu": 0.0, "gamma1": 1.0, "gamma2": 1.0, "noise_variance": 1.0},
             },
-            "trend_variance",
+            r"need trend_variance if trend='linear': give it, or trend=None",
         ),
         (
             {
@@ -270,9 +270,10 @@ def test_targets_without_spread() -> None:
                     "gamma2": 1.0,
                     "noise_variance": 1.0,
                     "trend_variance": 1.0,
-                }
+                },
+                "trend": None,
             },
-            "trend_variance",
+            r"trend=None has none: leave it out, or give the features with slopes",
         ),
     ],
 )
@@ -280,6 +281,19 @@ def test_refusals(params: dict[str, Any], match: str) -> None:
     x, y = data("noise", 20)
     with pytest.raises(ValueError, match=match):
         MondrianForestRegressor(2, feature_weights=None, **params).fit(x, y)
+
+
+def test_the_hyperparameters_of_a_chosen_trend_ask_for_its_features() -> None:
+    x, y = data("noisy line")
+    one = MondrianForestRegressor(5, hyperparameters="ml", random_state=0).fit(x, y)
+    given = one.hyperparameters_
+    assert one.trend_ == [0]
+    again = MondrianForestRegressor(5, hyperparameters=given, random_state=0)
+    with pytest.raises(ValueError, match=r"trend='auto' chooses .* then: .*, trend=other\.trend_$"):
+        again.fit(x, y)
+    again.set_params(trend=one.trend_).fit(x, y)
+    assert again.hyperparameters_ == given
+    assert again.trend_ == [0]
 
 
 @pytest.mark.slow

@@ -17,6 +17,9 @@ from boscage._cli.errors import WrongUsage
 from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION
 from boscage._cli.reading import readers
 
+#: How options name several columns.
+NAMES = "A,B,..."
+QUOTES = "as in CSV, a name that holds a comma is in double quotes"
 #: With --task auto, whole numbers are classes if there are at most so many different ones.
 MAX_CLASSES = 50
 DEFAULT_MODEL = "mondrian"
@@ -103,7 +106,8 @@ def _fit(commands: Any) -> None:
         choices=["auto", CLASSIFICATION, REGRESSION],
         default="auto",
         help="what the target is; auto takes it for classes if it is text, true or false, or at"
-        f" most {MAX_CLASSES} different whole numbers, and else for numbers (default: auto)",
+        f" most {MAX_CLASSES} different whole numbers (1, +1 and 1.0 are the same), and else for"
+        " numbers (default: auto)",
     )
     _columns(fit)
     fit.add_argument(
@@ -149,19 +153,23 @@ def _columns(fit: argparse.ArgumentParser) -> None:
     features.add_argument(
         "--features",
         type=readers.names,
-        metavar="A,B,...",
-        help="columns to learn from (default: all but the target, the ids and the weight)",
+        metavar=NAMES,
+        help="columns to learn from (default: all but the target, the ids and the weight);"
+        f" {QUOTES}",
     )
     features.add_argument(
-        "--drop", type=readers.names, metavar="A,B,...", help="columns to leave out"
+        "--drop",
+        type=readers.names,
+        metavar=NAMES,
+        help=f"columns to leave out, such as 'a,\"b,c\"'; {QUOTES}",
     )
     fit.add_argument(
         "--categorical",
         type=readers.names,
         default=[],
-        metavar="A,B,...",
+        metavar=NAMES,
         help="columns that are categories though they look like numbers (columns of text are found"
-        " by themselves)",
+        f" by themselves); {QUOTES}",
     )
 
 
@@ -206,8 +214,8 @@ def _predict(commands: Any) -> None:
         "--keep",
         type=readers.names,
         default=[],
-        metavar="A,B,...",
-        help="columns to copy to the output",
+        metavar=NAMES,
+        help=f"columns to copy to the output; {QUOTES}",
     )
     numbers = predict.add_argument_group("regression only")
     numbers.add_argument(
@@ -349,8 +357,9 @@ def _features(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--features",
         type=readers.names,
-        metavar="A,B,...",
-        help="columns that are the features, in the model's order (default: found by their names)",
+        metavar=NAMES,
+        help="columns that are the features, in the model's order (default: found by their names);"
+        f" {QUOTES}",
     )
 
 

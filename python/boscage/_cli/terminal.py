@@ -1,4 +1,4 @@
-"""Progress and notes: on a terminal only, so that a pipe or a log stays silent."""
+"""Progress and notes: on a terminal only, so that a pipe or a log holds nothing but warnings."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def remark(text: str) -> None:
     """Print a note to the error stream if it is a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
+
+
+def warn(command: str, text: str) -> None:
+    """Print a warning to the error stream, whatever it is."""
+    print(f"boscage {command}: warning: {text}", file=sys.stderr)
 
 
 def print_table(rows: list[tuple[str, str]]) -> None:

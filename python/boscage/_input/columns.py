@@ -63,8 +63,8 @@ def as_table(X: Any) -> Any:
     Raises
     ------
     TypeError
-        If a column holds dates, times, lists or structs, or `X` is no table but a dictionary, a
-        set, an iterator or a lazy frame.
+        If a column holds dates, times, lists or structs, or all are sparse, or `X` is no table but
+        a dictionary, a set, an iterator or a lazy frame.
     ValueError
         If two columns have the same name.
     MemoryError
@@ -80,6 +80,7 @@ def as_table(X: Any) -> Any:
         X = pyarrow.Table.from_batches([X])
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(np.float64), np.nan)
+    _refuse_sparse_frame(X)
     seen = set()
     for name, kind in column_types(X):
         if name in seen:
@@ -95,6 +96,17 @@ def as_table(X: Any) -> Any:
     return X
 
 
+def refuse_masked(values: Any, what: str) -> None:
+    """Refuse an array with masked values, which would count as if they were not; name the first."""
+    if isinstance(values, np.ma.MaskedArray):
+        bad = np.flatnonzero(np.ma.getmaskarray(values))
+        if bad.size:
+            raise ValueError(
+                f"{what} contains a masked value in row {bad[0]}; expected an array without any: "
+                "leave such rows out"
+            )
+
+
 def _refuse_no_table(X: Any) -> None:
     """Refuse what has neither rows in order nor a size."""
     kind = type(X).__name__
@@ -106,6 +118,16 @@ def _refuse_no_table(X: Any) -> None:
         )
     if isinstance(X, (Iterator, Set)):
         raise TypeError(f"X is of type {kind}; expected rows in an array, a list or a table")
+
+
+def _refuse_sparse_frame(X: Any) -> None:
+    """Refuse a table of pandas whose columns are all sparse; those of some are made dense."""
+    kinds = [kind for _, kind in column_types(X)]
+    if kinds and all(kind.startswith("Sparse[") for kind in kinds):
+        raise TypeError(
+            "X is a table of sparse columns; give X.sparse.to_dense(), or X.sparse.to_coo() for a "
+            "sparse matrix (without names of columns)"
+        )
 
 
 def dense(X: Any) -> Any:

@@ -19,9 +19,21 @@ def encode(y: AnyArray, known: Collection[Label]) -> tuple[NDArray[np.uint32], l
     return codes.astype(np.uint32), labels
 
 
+def as_labels(labels: Any) -> Any:
+    """A list of text and other labels as objects, since NumPy would make text of all of them.
+
+    Everything else is returned as it is.
+    """
+    if not isinstance(labels, (list, tuple)):
+        return labels
+    kinds = set(map(type, labels))
+    is_text = [issubclass(kind, str) for kind in kinds]
+    return np.array(labels, dtype=object) if any(is_text) and not all(is_text) else labels
+
+
 def check_classes(classes: Any, known: Collection[Label]) -> list[Label]:
     """Declared labels, sorted and without repetitions: such as may be in y."""
-    declared = np.asarray(classes)
+    declared = np.asarray(as_labels(classes))
     if declared.ndim != 1 or not declared.size:
         raise ValueError(f"classes has shape {declared.shape}; expected a list of labels")
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from boscage._input.columns import refuse_masked
 from boscage._types import BoolArray, FloatArray
 
 _NOT_TINY = "0, or at least 1e-100 times the greatest weight"
@@ -47,6 +48,7 @@ def _positive_weights(
 ) -> tuple[BoolArray | None, FloatArray | None]:
     if sample_weight is None:
         return None, None
+    refuse_masked(sample_weight, "sample_weight")
     if not (hasattr(sample_weight, "__len__") or hasattr(sample_weight, "__array__")):
         raise TypeError(
             f"sample_weight must hold one weight for each of {n_rows} rows, found {sample_weight!r}"

@@ -31,10 +31,16 @@ _PANELS = 512
 
 
 def integrated_crps(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
-    """CRPS of each row."""
+    """CRPS of each row; that of an infinite value is infinite."""
+    finite = np.isfinite(y)
+    out = np.abs(y)
+    if finite.any():
+        out[finite] = _crps_of_finite(dist if finite.all() else dist[finite], y[finite])
+    return out
+
+
+def _crps_of_finite(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
     n = len(dist)
-    if n == 0:
-        return np.empty(0)
     low, middle, high = dist.quantile([0.1, 0.5, 0.9])
     scale = np.maximum(high - low + np.abs(y - middle), np.finfo(np.float64).tiny)
 

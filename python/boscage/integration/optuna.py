@@ -39,18 +39,19 @@ class MondrianSampler(BaseSampler):
     trials have in common are suggested together; others, such as those of a branch, come from
     `independent_sampler`. Constraints that are set by ``trial.set_constraint`` are learned by
     forests of their own, and so are the places where trials fail. A pruned trial counts with the
-    last value that it reported. What is suggested depends on the seed, the number of the trial and
-    the trials of the study, so that a sampler of the same seed continues a stored study
-    whose start-up trials are complete. From trial 128 on one search suggests several, as
-    `MondrianOptimizer` explains.
+    last value that it reported, and one whose value is infinite has failed. A trial with a value
+    outside its range, which may have been enqueued, is left out. What is suggested depends on the
+    seed, the number of the trial and the trials of the study, so that a sampler of the same seed
+    continues a stored study whose start-up trials are complete. From trial 128 on one search
+    suggests several, as `MondrianOptimizer` explains.
 
     Parameters
     ----------
     seed : int, default=None
         Seed of everything; None draws one.
     n_startup_trials : int, default=10
-        Number of complete trials before the forest is asked. Until then `independent_sampler`
-        suggests.
+        Number of complete trials, with a finite value, before the forest is asked. Until then
+        `independent_sampler` suggests.
     acquisition : {"ucb", "ei", "thompson"}, default="ucb"
         What a good place is; see `MondrianOptimizer`.
     kappa : float, default=2.0
@@ -184,12 +185,13 @@ class MondrianSampler(BaseSampler):
         if not search_space:
             return {}
         finished = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
+        parameters = _to_parameters(search_space)
         trials = [
             other
             for other in study.get_trials(deepcopy=False, states=finished)
-            if other.number != trial.number and _has_all(other, search_space)
+            if other.number != trial.number and _is_in(other, search_space, parameters)
         ]
-        n_complete = sum(other.state == TrialState.COMPLETE for other in trials)
+        n_complete = sum(_is_complete(other) for other in trials)
         if n_complete < self._n_startup_trials:
             return {}
         # One search serves all trials of a block, and knows those before.
@@ -241,7 +243,9 @@ class MondrianSampler(BaseSampler):
             If the study has several objectives.
         """
         self._raise_error_if_multi_objective(study)
-        if self._warn_independent_sampling and not param_distribution.single():
+        common = self._search_space.calculate(study).get(param_name)
+        is_other = common != param_distribution and not param_distribution.single()
+        if self._warn_independent_sampling and is_other:
             complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
             if len(complete) >= self._n_startup_trials:
                 _logger.warning(
@@ -266,7 +270,7 @@ class MondrianSampler(BaseSampler):
         if self._optimizer is None or key != self._key:
             maximize = study.direction == StudyDirection.MAXIMIZE
             self._optimizer = MondrianOptimizer(
-                _to_space(search_space),
+                Space(_to_parameters(search_space)),
                 direction="maximize" if maximize else "minimize",
                 random_state=self._seed,
                 **self._options,
@@ -299,11 +303,31 @@ def _value(trial: FrozenTrial) -> float | None:
     return None
 
 
-def _has_all(trial: FrozenTrial, space: Mapping[str, BaseDistribution]) -> bool:
-    return all(trial.distributions.get(name) == found for name, found in space.items())
+def _is_complete(trial: FrozenTrial) -> bool:
+    """Whether a trial is complete and the forest takes it so."""
+    value = trial.value if trial.state == TrialState.COMPLETE else None
+    return value is not None and math.isfinite(value)
 
 
-def _to_space(search_space: Mapping[str, BaseDistribution]) -> Space:
+def _is_in(
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    parameters: Mapping[str, Real | Integer | Categorical],
+) -> bool:
+    """Whether a trial has all parameters of a search space, with values that these can take."""
+    if any(trial.distributions.get(name) != found for name, found in search_space.items()):
+        return False
+    try:
+        for name, value in _to_params(trial.params, search_space).items():
+            parameters[name].position(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _to_parameters(
+    search_space: Mapping[str, BaseDistribution],
+) -> dict[str, Real | Integer | Categorical]:
     parameters: dict[str, Real | Integer | Categorical] = {}
     for name, found in search_space.items():
         if isinstance(found, FloatDistribution):
@@ -315,7 +339,7 @@ def _to_space(search_space: Mapping[str, BaseDistribution]) -> Space:
             parameters[name] = Categorical(range(len(found.choices)))
         else:
             raise TypeError(f"{name} has an unknown distribution: {found!r}")
-    return Space(parameters)
+    return parameters
 
 
 def _to_params(

@@ -108,7 +108,7 @@ def fill(X: Rows, substitutes: Substitutes, low: FloatArray, high: FloatArray) -
 
 
 def check_substitutes(given: Sequence[Any] | None, n_features: int) -> Substitutes | None:
-    """The parameter ``substitutes``; the compiled module checks the numbers."""
+    """The parameter ``substitutes``."""
     if given is None:
         return None
     try:
@@ -123,7 +123,22 @@ def check_substitutes(given: Sequence[Any] | None, n_features: int) -> Substitut
             f"substitutes must hold one value for each of the {n_features} features, "
             f"found {len(substitutes)}"
         )
+    for feature, (centre, terms) in enumerate(substitutes):
+        if not _is_possible((centre, terms), feature, n_features):
+            found = (centre, terms) if terms else centre
+            raise ValueError(
+                f"substitutes must be numbers within +-{MAX_VALUE:g}, with terms of other features "
+                f"(0 to {n_features - 1}) if any, found {found} for feature {feature}"
+            )
     return substitutes
+
+
+def _is_possible(substitute: Substitute, feature: int, n_features: int) -> bool:
+    """Whether a substitute may stand for missing values of a feature."""
+    centre, terms = substitute
+    numbers = [centre, *(number for _, *pair in terms for number in pair)]
+    are_others = all(0 <= other < n_features and other != feature for other, *_ in terms)
+    return are_others and all(abs(number) <= MAX_VALUE for number in numbers)  # NaN is not
 
 
 def _substitute(value: Any) -> Substitute:

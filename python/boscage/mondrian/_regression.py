@@ -57,7 +57,7 @@ class RegressionForest(MondrianForest):
             "posterior": _validation.check_choice(
                 "posterior", self.posterior, ("exact", "fast", "joint")
             ),
-            "noise": _validation.check_choice("noise", self.noise, ("global", "local")),
+            "noise": self._noise(),
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
             **self._trend(),
@@ -68,12 +68,17 @@ class RegressionForest(MondrianForest):
                 raise ValueError(
                     "noise_variance cannot be given with a dict of hyperparameters, which holds it"
                 )
-            settings |= _check_hyperparameters(self.hyperparameters, settings["trend"])
+            settings |= self._given_hyperparameters(self.hyperparameters, settings)
         else:
             settings["hyperparameters"] = _validation.check_choice(
                 "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
             )
         return settings
+
+    def _noise(self) -> str:
+        noise = _validation.check_choice("noise", self.noise, ("global", "local"))
+        # A noise that is known is the same everywhere.
+        return noise if self.noise_variance is None else "global"
 
     def _trend(self) -> dict[str, Any]:
         """Settings of the trend before anything is chosen."""
@@ -89,6 +94,26 @@ class RegressionForest(MondrianForest):
         if isinstance(trend, str):
             return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
         return {"trend": "linear", "trend_features": numbers}
+
+    def _given_hyperparameters(
+        self, given: Mapping[str, float], settings: Mapping[str, Any]
+    ) -> dict[str, float]:
+        """Hyperparameters that are all given, which must be those of the trend."""
+        has_trend = settings["trend"] is not None
+        if "trend_variance" in given and not has_trend:
+            is_auto = isinstance(self.trend, str)
+            cure = "'auto' chooses none then:" if is_auto else "None has none: leave it out, or"
+            raise ValueError(
+                "hyperparameters as a dict have trend_variance, which is the scale of a trend, but "
+                f"trend={cure} give the features with slopes, by trend='linear' or, beside the "
+                "hyperparameters_ of another forest, trend=other.trend_"
+            )
+        if has_trend and "trend_variance" not in given:
+            raise ValueError(
+                f"hyperparameters as a dict need trend_variance if trend={self.trend!r}: give it, "
+                "or trend=None"
+            )
+        return _check_hyperparameters(given, has_trend=has_trend)
 
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
         return {"trend": model.trend, "trend_features": model.trend_features}
@@ -197,14 +222,8 @@ def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
-def _check_hyperparameters(given: Mapping[str, float], trend: str | None) -> dict[str, float]:
+def _check_hyperparameters(given: Mapping[str, float], *, has_trend: bool) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
-    has_trend = "trend_variance" in given
-    if has_trend != (trend is not None):
-        raise ValueError(
-            "hyperparameters as a dict have trend_variance just if trend='linear', found "
-            f"trend={trend!r} and hyperparameters {'with' if has_trend else 'without'} it"
-        )
     needed: tuple[str, ...] = ("mu", "gamma1", "gamma2", "noise_variance")
     needed += ("trend_variance",) if has_trend else ()
     names = {*needed, "delay", "coarse_variance", "coarse_rate"}

@@ -413,13 +413,13 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         KeyError
             If there is no row of that number.
         ValueError
-            If a discount is not positive.
+            If a discount is not positive, or the forest has a single row: none is left then.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted, or has no rows.
         KeyboardInterrupt
             If interrupted. The forest does not change.
         """
-        model = self._require_rows()
+        model = self._require_rows(others=True)
         rows = None if ids is None else self._held(ids)
         candidates = None
         if discounts is not None:

@@ -51,9 +51,10 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         rows "loo" and "ml" look at 20,000, which the rows' contents choose. A dict, such as
         another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
         ``gamma2``, ``noise_variance``, and optionally ``delay``, or ``coarse_variance`` and
-        ``coarse_rate`` (without these the prior of the thesis); with ``trend="linear"`` also
-        ``trend_variance``. With ``posterior="exact"`` and
-        ``noise="global"`` a forest's own hyperparameters give its predictions again.
+        ``coarse_rate`` (without these the prior of the thesis). ``trend_variance`` comes with a
+        ``trend`` that is given, such as the other forest's ``trend_``: "auto" chooses none then.
+        With ``posterior="exact"`` and ``noise="global"`` a forest's own hyperparameters give its
+        predictions again.
     noise : {"global", "local"}, default="local"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
         the tree like the means. "local" scales a node's variances, those of its mean, too, and
@@ -62,8 +63,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         Leave-one-out predictions choose the share, the variance and the side; means and standard
         deviations stay.
     noise_variance : float, default=None
-        Variance of the noise if it is known; None estimates it. Give it where all targets may be
-        equal; see the notes.
+        Variance of the noise if it is known; None estimates it. It is then the same everywhere, as
+        with ``noise="global"``. Give it where all targets may be equal; see the notes.
     prior_scale : float or None, default=1.0
         Standard deviation of predictions far from all rows, in units of the standard deviation of
         the targets; at least 1. What a rule for ``hyperparameters`` finds inside the data says
@@ -82,7 +83,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         features have slopes: those with the greatest weights. "auto" chooses features: each for
         which small forests predict rows beyond its lower and its upper third, and in its tails,
         clearly better with a slope, unless they then predict rows left out at random worse. It
-        does so where ``feature_weights="learned"`` with the joint posterior, and else is None.
+        does so where ``feature_weights="learned"`` with the joint posterior and a rule for
+        ``hyperparameters``, and else is None.
     joint_kernel : {"auto", "trees", "limit"}, default="auto"
         Which trees ``posterior="joint"`` adds up: "trees" those of the forest, "limit" infinitely
         many, of which the forest's are a sample. The limit is a Gaussian process whose covariance
@@ -390,12 +392,16 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         ------
         KeyError
             If there is no row of that number.
+        ValueError
+            If the forest has a single row, and no ``hyperparameters`` that give the prior, which is
+            all that is left then.
         sklearn.exceptions.NotFittedError
             If the forest is not fitted, or has no rows.
         KeyboardInterrupt
             If interrupted. The forest does not change.
         """
-        model = self._require_rows()
+        is_prior_given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
+        model = self._require_rows(others=not is_prior_given)
         rows = None if ids is None else self._held(ids)
         with self._progress("leave-one-out") as progress:
             parts = model.loo_dist(rows, n_threads=self._n_threads(), progress=progress)

@@ -6,6 +6,8 @@ Each has a scale of positions from 0 to 1, on which all of its values lie.
 from __future__ import annotations
 
 import math
+import reprlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +93,15 @@ class _Numeric(Parameter):
             raise ValueError(f"low must be less than high, found {self.low!r} and {self.high!r}")
         if self.log and self.low <= 0:
             raise ValueError(f"low must be positive if log=True, found {self.low!r}")
+        try:
+            is_finite = math.isfinite(float(self.high - self.low))
+        except OverflowError:  # of integers
+            is_finite = False
+        if not is_finite:
+            raise ValueError(
+                f"high - low must be at most {sys.float_info.max:.1e}, found "
+                f"{reprlib.repr(self.low)} and {reprlib.repr(self.high)}"
+            )
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("low", "high", "log", "step")}
@@ -130,7 +141,8 @@ class Real(_Numeric):
     Raises
     ------
     ValueError
-        If the range is empty or not finite, or the arguments contradict each other.
+        If the range is empty or not finite, or so wide that ``high - low`` is infinite, or the
+        arguments contradict each other.
     TypeError
         If an argument is of a wrong type.
 
@@ -151,6 +163,8 @@ class Real(_Numeric):
             return
         object.__setattr__(self, "step", _validation.check_positive("step", self.step))
         self._check_step(self.step)
+        if not math.isfinite((self.high - self.low) / self.step):
+            raise ValueError(f"step is too small for the range, found {self.step!r}")
 
     def __repr__(self) -> str:
         return _repr(self, (self.low, self.high), log=self.log, step=self.step, when=self.when)
@@ -218,7 +232,8 @@ class Integer(_Numeric):
     Raises
     ------
     ValueError
-        If the range is empty, or the arguments contradict each other.
+        If the range is empty, or wider than the greatest float, or the arguments contradict each
+        other.
     TypeError
         If an argument is of a wrong type.
 
@@ -277,7 +292,9 @@ class Integer(_Numeric):
 
     def value(self, position: float) -> int:
         """The value at a position."""
-        return self.low + int(self._index(np.asarray(position))) * self.step
+        # Floats round numbers of steps from 2**53 on.
+        steps = min(int(self._index(np.asarray(position))), int(self.n_values) - 1)
+        return self.low + steps * self.step
 
     def position(self, value: Any) -> float:
         """The position of a value."""
@@ -308,7 +325,7 @@ class Categorical(Parameter):
     ValueError
         If there are fewer than two choices, or two are equal.
     TypeError
-        If a choice is of another type.
+        If a choice is of another type, or `choices` has no order, such as a set.
 
     Examples
     --------
@@ -321,7 +338,10 @@ class Categorical(Parameter):
 
     def __post_init__(self) -> None:
         self._check_condition()
-        if isinstance(self.choices, str):
+        # The order of a set may change with every process, and suggestions with it.
+        if isinstance(self.choices, (str, bytes)) or not isinstance(
+            self.choices, (Sequence, np.ndarray)
+        ):
             raise TypeError(f"choices must be a sequence of choices, found {self.choices!r}")
         choices = tuple(self.choices)
         for choice in choices:

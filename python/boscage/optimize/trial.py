@@ -60,13 +60,11 @@ class Trial:
         Raises
         ------
         TypeError
-            If `value` is no number.
+            If `value` is no number, or `constraints` is no sequence of numbers.
         ValueError
             If a constraint is not a finite number.
         """
-        limits = () if constraints is None else tuple(np.asarray(constraints, dtype=float).tolist())
-        for limit in limits:
-            _validation.check_real("a constraint", limit)
+        limits = () if constraints is None else _limits(constraints)
         if value is None:
             return replace(self, state="failed", constraints=limits)
         if not _validation.is_real(value):
@@ -74,3 +72,17 @@ class Trial:
         if not math.isfinite(value):
             return replace(self, state="failed", constraints=limits)
         return replace(self, state="complete", value=float(value), constraints=limits)
+
+
+def _limits(constraints: Any) -> tuple[float, ...]:
+    """Finite numbers, one for each constraint."""
+    try:
+        limits = np.asarray(constraints, dtype=float)
+    except (TypeError, ValueError):
+        limits = np.empty(())
+    if limits.ndim != 1:
+        raise TypeError(
+            "constraints must be a sequence with a number for each constraint, such as [0.5], "
+            f"found {constraints!r}"
+        )
+    return tuple(_validation.check_real("a constraint", limit) for limit in limits.tolist())

@@ -15,7 +15,7 @@ const SLICE: Duration = Duration::from_millis(50);
 const REPORT: Duration = Duration::from_millis(100);
 
 /// Percents of the targets' norm that may be left unexplained without a warning.
-const TOLD: f64 = 0.1;
+const TOLD: f64 = 1.0;
 
 /// Runs `work` without holding the interpreter. Ctrl-C stops it, and is raised after it has stopped.
 pub(crate) fn run<R: Send>(
@@ -44,7 +44,7 @@ fn finish<R>(py: Python<'_>, result: boscage::Result<R>, control: &Control) -> P
         let category = py.import("sklearn.exceptions")?.getattr("ConvergenceWarning")?;
         let message = format!(
             "the equations of the joint posterior could not be solved: predictions at training rows are off by about \
-             {percent:.1} % of the targets' standard deviation; give more noise, sample weights that differ less, or \
+             {percent:.0} % of the targets' standard deviation; give more noise, sample weights that differ less, or \
              joint_kernel='limit'"
         );
         PyErr::warn(py, &category, &CString::new(message)?, 2)?;

@@ -32,7 +32,7 @@ from boscage._cli.reading import columns, labels
 from boscage._cli.reading.categories import Categories, check_named, text_columns
 from boscage._cli.reading.sources import STDIN, Source
 from boscage._cli.reading.tables import Chunk
-from boscage._cli.terminal import progress, remark
+from boscage._cli.terminal import progress, remark, warn
 from boscage._cli.wording import naming_options
 
 
@@ -41,13 +41,11 @@ class Survey:
     """What the rows have shown so far."""
 
     features: list[str]
-    target: str
+    target: labels.TargetSurvey
     categories: Categories
     n_rows: int = 0
-    kind: Kind = Kind.BOOLEAN
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
-    values: set[Any] = field(default_factory=set)
     targets: list[Chunk] = field(default_factory=list)
 
     def add(self, chunk: Chunk) -> None:
@@ -60,12 +58,10 @@ class Survey:
         high = np.array([each["max"].as_py() for each in ranges], dtype=np.float64)
         self.low = low if self.low is None else np.fmin(self.low, low)
         self.high = high if self.high is None else np.fmax(self.high, high)
-        self.kind = max(self.kind, labels.kind_of(chunk, self.target))
-        if len(self.values) <= MAX_CLASSES:
-            self.values.update(pc.unique(chunk.column(self.target)).to_pylist())
+        self.target.add(chunk)
         if self.categories.columns:
             self.categories.add(chunk)
-            self.targets.append(replace(chunk, table=chunk.table.select([self.target])))
+            self.targets.append(replace(chunk, table=chunk.table.select([self.target.name])))
         self.n_rows += len(chunk)
 
     def table(self, chunk: Chunk) -> pa.Table:
@@ -82,13 +78,12 @@ class Survey:
 
     def task(self) -> str:
         """Which task the target suggests."""
-        few = len(self.values) <= MAX_CLASSES
         return {
             Kind.BOOLEAN: CLASSIFICATION,
-            Kind.INTEGER: CLASSIFICATION if few else REGRESSION,
+            Kind.INTEGER: CLASSIFICATION if self.target.are_few else REGRESSION,
             Kind.NUMBER: REGRESSION,
             Kind.TEXT: CLASSIFICATION,
-        }[self.kind]
+        }[self.target.kind]
 
 
 @dataclass
@@ -120,7 +115,9 @@ class Plan:
             task = survey.task()
             estimators.check_task(args.model, task, given)
             remark(f"task: {task} (--task decides otherwise)")
-        kind = survey.kind if task == CLASSIFICATION else Kind.NUMBER
+            if (doubt := survey.target.doubt()) is not None:
+                warn("fit", doubt)
+        kind = survey.target.kind if task == CLASSIFICATION else Kind.NUMBER
         settings = given | {"random_state": args.random_state, "n_jobs": args.n_jobs}
         return cls(task, settings, kind, args.target)
 
@@ -156,7 +153,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"{source.name}: the table has no rows")
     found = [*text_columns(first, features), *args.categorical]
     categories = Categories(list(dict.fromkeys(found)))
-    survey = Survey(features, args.target, categories)
+    survey = Survey(features, labels.TargetSurvey(args.target, MAX_CLASSES), categories)
     survey.add(first)
     learn = _learn_by_chunks if is_online else _learn_at_once
     if args.memory_limit is not None:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from boscage._cli.errors import UserError
 from boscage._cli.reading.sources import Source
-from boscage._cli.reading.tables import Chunk, is_text
+from boscage._cli.reading.tables import NUMBER, Chunk, is_text
 from boscage._input.columns import take
 from boscage.mondrian._categories import learn_table
 
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$|^true$|^false$"
+_NUMBER = rf"{NUMBER}|^true$|^false$"
 
 
 def text_columns(chunk: Chunk, names: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import operator
 from collections.abc import Callable
@@ -106,11 +107,16 @@ def fractions(text: str) -> list[float]:
 
 
 def names(text: str) -> list[str]:
-    """Read names of columns, separated by commas."""
-    found = [part.strip() for part in text.split(",")]
-    if not all(found):
+    """Read names of columns, separated by commas and quoted as in CSV."""
+    try:
+        (found,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError) as error:
+        expected = 'names of columns, those that hold a comma in double quotes, as in "b,c",d'
+        raise _refusal(text, expected) from error
+    names = [name.strip() for name in found]
+    if not all(names) or not names:
         raise _refusal(text, "names of columns, separated by commas")
-    return found
+    return names
 
 
 def delimiter(text: str) -> str:

@@ -192,8 +192,9 @@ class Source:
                 if wanted in map(str.strip, next(csv.reader(self.columns, delimiter=other))):
                     shown = repr(other)
                     return f"columns seem to be separated by {shown}: give --delimiter {shown}"
-        shown = ", ".join(self.columns[:20]) + (", ..." if len(self.columns) > 20 else "")
-        return f"its columns are {shown}"
+        # Quoted as an option for several columns takes them.
+        names = [f'"{name}"' if "," in name else name for name in self.columns[:20]]
+        return f"its columns are {', '.join(names + ['...'] * (len(self.columns) > 20))}"
 
     def chunks(self, columns: Sequence[str], n_rows: int) -> Iterator[Chunk]:
         """Yield chunks of `n_rows` rows, the last one with what is left, of some columns."""

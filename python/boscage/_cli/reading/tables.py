@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from boscage._cli.errors import UserError
 
 MISSING = ["", "na", "n/a", "nan", "null", "none", "?"]
 """What stands for a missing number in a table of text, in small letters."""
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$"
+"""What numbers look like in a table of text, in small letters."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,20 @@ class Chunk:
             missing = pc.or_(missing, pc.fill_null(pc.equal(values, ""), True))
         if (index := pc.index(missing, True).as_py()) >= 0:
             self.refuse(index, name, "no value", expected)
+
+    def refuse_missing_target(self, name: str, known: Sequence[Any] = ()) -> None:
+        """Raise an error if a target is missing, unless it is a class that a model knows."""
+        values = self.column(name)
+        missing = pc.is_null(_with_nulls(values))
+        if is_text(values.type):
+            words = pa.array([each for each in known if isinstance(each, str)], values.type)
+            missing = pc.and_(missing, pc.invert(pc.is_in(values, words)))
+        if (index := pc.index(missing, True).as_py()) < 0:
+            return
+        if not (found := values[index].as_py()):
+            self.refuse(index, name, "no value", "a target")
+        expected = "a target (leave such rows out; a class needs another name)"
+        self.refuse(index, name, f"{found!r}, which stands for a missing value", expected)
 
     def convert(self, name: str, to: pa.DataType, expected: str) -> pa.Array:
         """Cast a column, none of whose values may be missing."""
@@ -103,6 +120,17 @@ class Chunk:
         if (index := pc.index(finite, False).as_py()) >= 0:
             self.refuse(index, name, str(values[index].as_py()), "a finite number")
         return values
+
+    def integers(self, name: str, expected: str) -> pa.Array:
+        """A column of whole numbers, which may be written as ``+1``, ``1.0`` or ``1e0``."""
+        values = self.column(name)
+        try:
+            return pc.cast(values, pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            numbers = self._cast(name, values, pa.float64(), expected)
+        if (index := pc.index(_are_whole(numbers), False).as_py()) >= 0:
+            self.refuse(index, name, shown(values[index]), expected)
+        return pc.cast(numbers, pa.int64())
 
     def words(self, name: str) -> pa.Array:
         """A column of categories as text; null where the value is missing."""
@@ -158,6 +186,21 @@ def _with_nulls(values: pa.Array) -> pa.Array:
         says_missing = pc.is_in(pc.ascii_lower(values), pa.array(MISSING, values.type))
         values = pc.if_else(says_missing, None, values)
     return values
+
+
+def holds_integers(values: pa.Array) -> bool:
+    """Whether `Chunk.integers` reads all of these numbers."""
+    try:
+        pc.cast(values, pa.int64())
+    except pa.ArrowInvalid:
+        return bool(pc.all(_are_whole(pc.cast(values, pa.float64()))).as_py())
+    return True
+
+
+def _are_whole(numbers: pa.Array) -> pa.Array:
+    """Which numbers are whole and not so large that others have been rounded to them."""
+    is_small = pc.less(pc.abs(numbers), 2.0**53)  # NaN is not
+    return pc.and_(is_small, pc.equal(numbers, pc.round(numbers)))
 
 
 def _in_digits(values: pa.Array) -> pa.Array:

@@ -357,13 +357,16 @@ class MondrianForest(ForestExplanations, ScoringForest, MergingForest):
             raise KeyError(unknown(ids, held))
         return numbers
 
-    def _require_rows(self) -> Any:
+    def _require_rows(self, *, others: bool = False) -> Any:
+        """The model, which must have a row, or with `others` a second one beside it."""
         model = self._require_model()
         if model.n_rows == 0:
             raise NotFittedError(
                 f"This {type(self).__name__} has forgotten all its rows; "
                 "call partial_fit with new ones before you predict"
             )
+        if others and model.n_rows == 1:
+            raise ValueError("leave-one-out needs at least two rows, found a forest of one row")
         return model
 
     def _flushed(self) -> Any:

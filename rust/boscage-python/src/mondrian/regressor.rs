@@ -161,7 +161,7 @@ impl MondrianRegressor {
             trend: settings::trend(trend)?
                 .then_some(Trend { features: trend_features, variance: trend_variance }),
             joint_kernel: settings::joint_kernel(joint_kernel)?,
-            prior_rate: prior_rate.unwrap_or(RegressionSettings::default().prior_rate),
+            prior_rate,
         };
         regression.check().map_err(to_python)?;
         Ok(Self { settings, regression, model: None })
@@ -422,7 +422,7 @@ impl MondrianRegressor {
 
     /// As given, or that of the file; 1 if it has no effect.
     #[getter]
-    fn prior_rate(&self) -> f64 {
+    fn prior_rate(&self) -> Option<f64> {
         self.model.as_ref().map_or(self.regression.prior_rate, |model| model.regression_settings().prior_rate)
     }
 

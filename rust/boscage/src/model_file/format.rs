@@ -52,8 +52,10 @@ pub(crate) const CUT_FEATURES: u32 = 17;
 pub(crate) const CLASS_SHARES: u32 = 18;
 /// Version 18, with a flag after a classifier's joint kernel: whether there is a trend.
 pub(crate) const CLASS_TREND: u32 = 19;
+/// Version 19, with a flag before a regressor's rate of the prior's coarse part: whether left-out rows choose it.
+pub(crate) const FITTED_PRIOR_RATE: u32 = 20;
 /// The newest version.
-pub(crate) const NEWEST: u32 = CLASS_TREND;
+pub(crate) const NEWEST: u32 = FITTED_PRIOR_RATE;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

@@ -2,8 +2,9 @@
 
 use super::domain::{read_domain, write_domain};
 use super::format::{
-    CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CLASS_TREND, CUT_FEATURES, ITEM, JOINT_CLASSES, JOINT_KERNEL,
-    MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES, TREND, Writer,
+    CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CLASS_TREND, CUT_FEATURES, FITTED_PRIOR_RATE, ITEM,
+    JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES,
+    TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::{Rows, Scalar, SparseRow};
@@ -63,7 +64,8 @@ pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
     let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
     let of_settings = match (settings.joint_kernel, &settings.trend, beyond) {
-        _ if settings.prior_rate != OLD_PRIOR_RATE => PRIOR_RATE,
+        _ if settings.prior_rate.is_none() => FITTED_PRIOR_RATE,
+        _ if settings.prior_rate != Some(OLD_PRIOR_RATE) => PRIOR_RATE,
         (JointKernel::Limit | JointKernel::Auto, ..) => JOINT_KERNEL,
         (JointKernel::Trees, Some(_), _) => TREND,
         (JointKernel::Trees, None, true) => PRIOR,
@@ -161,8 +163,11 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if version >= JOINT_KERNEL {
         writer.u8(settings.joint_kernel as u8);
     }
-    if version >= PRIOR_RATE {
-        writer.f64(settings.prior_rate);
+    if version >= FITTED_PRIOR_RATE {
+        writer.u8(settings.prior_rate.is_none().into());
+    }
+    if let Some(rate) = settings.prior_rate.filter(|_| version >= PRIOR_RATE) {
+        writer.f64(rate);
     }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
@@ -230,11 +235,16 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     } else {
         reader.choice("joint_kernel", &JointKernel::ALL)?
     };
-    let mut prior_rate = OLD_PRIOR_RATE;
-    if reader.version >= PRIOR_RATE {
-        prior_rate = reader.f64("prior_rate")?;
-        reader.checked(check_within("prior_rate", prior_rate, PRIOR_RATES))?;
-    }
+    let is_fitted = reader.version >= FITTED_PRIOR_RATE && reader.flag("is_prior_rate_fitted")?;
+    let prior_rate = match reader.version {
+        _ if is_fitted => None,
+        PRIOR_RATE.. => {
+            let rate = reader.f64("prior_rate")?;
+            reader.checked(check_within("prior_rate", rate, PRIOR_RATES))?;
+            Some(rate)
+        }
+        _ => Some(OLD_PRIOR_RATE),
+    };
     Ok(RegressionSettings {
         posterior,
         rule,

@@ -12,11 +12,13 @@
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together, and `trend` gives it a linear
 //!   mean.
+//! - `beside` widens predictions beside all rows.
 //! - `share` has predictions by a forest whose trees are shared out over several workers, and `cells` those
 //!   by a forest whose cells are.
 //! - `frozen` has regressors without rows.
 //! - `uncertainty` divides a predictive variance by its source, and `contributions` a mean by feature.
 
+mod beside;
 pub(crate) mod cells;
 mod contributions;
 pub(crate) mod frozen;

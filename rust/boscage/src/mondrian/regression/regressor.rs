@@ -20,7 +20,7 @@ use crate::mondrian::regression::joint::solution::JointWeights;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::predictive::left_out::LeftOut;
 use crate::mondrian::regression::predictive::{
-    ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, limit_means, ragged,
+    ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, ragged,
 };
 use crate::mondrian::regression::settings::{OLD_PRIOR_RATE, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
@@ -154,9 +154,9 @@ impl NodePosterior for Regression {
             bytes.extend(b"prior_scale");
             bytes.extend(scale.to_le_bytes());
         }
-        if settings.prior_rate != OLD_PRIOR_RATE {
+        if settings.prior_rate != Some(OLD_PRIOR_RATE) {
             bytes.extend(b"prior_rate");
-            bytes.extend(settings.prior_rate.to_le_bytes());
+            bytes.extend(settings.prior_rate.into_iter().flat_map(f64::to_le_bytes));
         }
         if let Some(values) = settings.beyond_thesis() {
             bytes.extend(b"beyond_thesis");
@@ -241,12 +241,8 @@ impl MondrianRegressor {
         } else {
             vec![Running::default(); rows.n_rows()]
         };
-        for (row, joint) in
-            found.iter_mut().zip(gather.posterior.limit_means(rows, run)?.into_iter().flatten())
-        {
-            row.joint = joint;
-        }
-        let state = gather.posterior.state;
+        let (posterior, state) = (&gather.posterior, gather.posterior.state);
+        posterior.complete(found.iter_mut().map(|row| &mut row.joint), state.limit(), (rows, false), run)?;
         Ok(found.into_iter().enumerate().map(|(i, row)| row.moments(state, |d| rows.at(i, d))).collect())
     }
 
@@ -261,10 +257,8 @@ impl MondrianRegressor {
         let rows = self.forest.domain.complete(rows, &mut filled)?;
         let chunks = walk::predict(&self.forest, rows, run, &Mixture { posterior })?;
         let mut found: Vec<MixtureRow> = chunks.into_iter().flat_map(|(rows, _)| rows).collect();
-        for (row, joint) in found.iter_mut().zip(posterior.limit_means(rows, run)?.into_iter().flatten()) {
-            row.joint = joint;
-        }
         let (state, tails) = (posterior.state, posterior.state.tails.as_ref());
+        posterior.complete(found.iter_mut().map(|row| &mut row.joint), state.limit(), (rows, false), run)?;
         let found = found.into_iter().enumerate();
         Ok(ragged(found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d)))))
     }
@@ -307,10 +301,8 @@ impl MondrianRegressor {
             let x = forest.filled_values(row);
             let solution = &without.solution;
             for mut own in chunks.into_iter().flat_map(|chunk| chunk.rows) {
-                if let Some(limit) = solution.limit() {
-                    let x = Rows::from_f64(&x, x.len())?;
-                    own.joint = limit_means(limit, &forest.domain, x, run)?.swap_remove(0);
-                }
+                let itself = (Rows::from_f64(&x, x.len())?, true);
+                posterior.complete(std::iter::once(&mut own.joint), solution.limit(), itself, run)?;
                 found.push(own.finish(state, None, solution.linear.as_ref(), |d| x[d]));
             }
         }

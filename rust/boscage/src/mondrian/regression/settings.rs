@@ -59,8 +59,10 @@ pub struct RegressionSettings {
     /// it to the rule, as in the thesis. It says nothing about the fast posterior, nor where all hyperparameters are given.
     pub prior_scale: Option<f64>,
     /// Where the rule's choice has less variance than `prior_scale` asks for, a coarse part of the prior adds the rest. It is
-    /// spent at this rate, in units of the rate of cuts in the whole box of the reference ranges; from 1e-30 to 1e30.
-    pub prior_rate: f64,
+    /// spent at this rate, in units of the rate of cuts in the whole box of the reference ranges; from 1e-30 to 1e30. None: at a
+    /// quarter or, for the joint posterior with the leave-one-out rule, the lowest rate from there on at which rows that are left
+    /// out are predicted hardly wider; then predictions beside all rows are as wide as with a quarter.
+    pub prior_rate: Option<f64>,
     /// A linear part of the mean beside the trees, for the joint posterior.
     pub trend: Option<Trend>,
     /// The covariance of the joint posterior.
@@ -87,7 +89,7 @@ impl Default for RegressionSettings {
             hyperparameters: None,
             noise_variance: None,
             prior_scale: Some(1.0),
-            prior_rate: NEW_PRIOR_RATE,
+            prior_rate: None,
             trend: None,
             joint_kernel: JointKernel::default(),
         }
@@ -97,7 +99,7 @@ impl Default for RegressionSettings {
 /// Measured on five data sets: with a rate of 1, predictions beside the rows are too sure of themselves (up to half a range
 /// away, 90 % intervals cover .84 of the targets on average and .57 at least; .88 and .65 with a quarter), and with an eighth,
 /// those among the rows are too wide.
-const NEW_PRIOR_RATE: f64 = 0.25;
+pub(crate) const LEAST_PRIOR_RATE: f64 = 0.25;
 /// Of forests that cannot have such a part, and of those in older files.
 pub(crate) const OLD_PRIOR_RATE: f64 = 1.0;
 
@@ -135,7 +137,9 @@ impl RegressionSettings {
             let (name, expected) = ("prior_scale", "at least 1 and finite");
             return Err(Error::InvalidSetting { name, expected, found: scale.to_string() });
         }
-        check_within("prior_rate", self.prior_rate, PRIOR_RATES)?;
+        if let Some(rate) = self.prior_rate {
+            check_within("prior_rate", rate, PRIOR_RATES)?;
+        }
         if let Some(trend) = &self.trend {
             let refused = |expected, found: &str| {
                 Err(Error::InvalidSetting { name: "trend", expected, found: found.into() })
@@ -189,6 +193,11 @@ impl RegressionSettings {
         Ok(())
     }
 
+    /// Whether the rate of the coarse part is chosen by left-out rows.
+    pub(crate) fn has_fitted_prior_rate(&self) -> bool {
+        self.prior_rate.is_none() && self.hyperparameters.is_none()
+    }
+
     /// The delay and the coarse part's variance and rate, if a prior is given that is not the thesis'.
     pub(crate) fn beyond_thesis(&self) -> Option<[f64; 3]> {
         let Hyperparameters { delay, coarse, .. } = self.hyperparameters?;
@@ -205,7 +214,9 @@ impl RegressionSettings {
             self.prior_scale = None;
         }
         if self.prior_scale.is_none() {
-            self.prior_rate = OLD_PRIOR_RATE;
+            self.prior_rate = Some(OLD_PRIOR_RATE);
+        } else if self.rule != HyperparameterRule::LeaveOneOut || self.posterior != Posterior::Joint {
+            self.prior_rate.get_or_insert(LEAST_PRIOR_RATE);
         }
         self
     }

@@ -1,12 +1,13 @@
 //! What all trees and all targets determine together: hyperparameters, messages, local noise and the joint solution.
 
 use crate::control::Run;
-use crate::data::{RowId, Scalar};
+use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::prediction::stop::Stop;
+use crate::mondrian::regression::beside::Beside;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     CoarsePrior, Hyperparameters, Messages, UnitClocks,
 };
@@ -45,6 +46,8 @@ pub(super) struct ForestState {
 pub(super) struct JointState {
     pub(super) together: Together,
     pub(super) solution: Solution,
+    /// Where the coarse part of the prior is spent early among the rows.
+    beside: Option<Beside>,
 }
 
 impl ForestState {
@@ -86,7 +89,13 @@ impl ForestState {
                 let equations = weights.equations(None, &together.model, run)?;
                 let solution = weights.solve((&together.model, &equations), given, None, run)?;
                 residuals = weights.residuals(&solution, storage, run)?;
-                Some(JointState { together, solution })
+                let beside = if settings.has_fitted_prior_rate() {
+                    let table = Table::new(&storage.values, forest.domain.n_coordinates());
+                    Beside::new(&hyper, forest, table, weights.rows())
+                } else {
+                    None
+                };
+                Some(JointState { together, solution, beside })
             }
             Posterior::Exact | Posterior::Fast => None,
         };
@@ -111,6 +120,11 @@ impl ForestState {
     /// The trend, if there is one.
     pub(super) fn trend(&self) -> Option<&Linear> {
         self.joint.as_ref().and_then(|joint| joint.solution.linear.as_ref())
+    }
+
+    /// What widens predictions beside all rows, if something does.
+    pub(super) fn beside(&self) -> Option<&Beside> {
+        self.joint.as_ref().and_then(|joint| joint.beside.as_ref())
     }
 
     /// The joint mean as a function, where it is not a sum over trees.

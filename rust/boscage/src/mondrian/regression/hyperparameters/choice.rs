@@ -17,7 +17,9 @@ use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::common_order;
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::settings::{HyperparameterRule, Posterior, RegressionSettings, Trend};
+use crate::mondrian::regression::settings::{
+    HyperparameterRule, LEAST_PRIOR_RATE, Posterior, RegressionSettings, Trend,
+};
 use crate::mondrian::regression::trend::start_line::StartLine;
 use crate::mondrian::regression::trend::{Design, Observed, Residuals};
 use crate::mondrian::tree::Tree;
@@ -51,9 +53,15 @@ impl TargetMoments {
         Self { weight, mean: moments.mean, squares: moments.squares }
     }
 
-    /// Whether all targets are the same, up to rounding.
+    /// Whether all targets are the same, up to rounding: their mean has lost its last digits.
     fn is_flat(&self) -> bool {
-        self.squares <= f64::EPSILON * self.weight * self.mean * self.mean
+        const ROUNDING: f64 = 4.0 * f64::EPSILON;
+        self.squares <= self.weight * (ROUNDING * self.mean) * (ROUNDING * self.mean)
+    }
+
+    /// Whether nothing is left of the targets of these moments, up to rounding.
+    fn is_nothing_of(&self, all: &Self) -> bool {
+        self.squares <= f64::EPSILON * all.squares || self.is_flat()
     }
 
     fn variance(&self) -> f64 {
@@ -135,7 +143,11 @@ pub(crate) fn choose_from<S: Scalar>(
         // Also with a trend, which may end anywhere.
         let start = by_heuristic(&all);
         let variance = scale * scale * (start.clock(f64::INFINITY) + start.noise_variance);
-        FarPrior { variance, coarse_rate: settings.prior_rate * total_weight, lifetime }
+        FarPrior {
+            variance,
+            coarse_rate: settings.prior_rate.unwrap_or(LEAST_PRIOR_RATE) * total_weight,
+            lifetime,
+        }
     });
     let mut start = by_heuristic(&explained);
     start.noise_variance = settings.noise_variance.unwrap_or(start.noise_variance);
@@ -147,7 +159,7 @@ pub(crate) fn choose_from<S: Scalar>(
     let mut chosen = match settings.rule {
         HyperparameterRule::Heuristic => Chosen::alone(start),
         // Neither have those that lie on a line.
-        _ if own.is_flat() => Chosen::alone(start),
+        _ if own.is_nothing_of(&all) => Chosen::alone(start),
         HyperparameterRule::LeaveOneOut => {
             let line = line.as_ref().map(|line| (&line.design, &line.start));
             leave_one_out::maximise(forest, storage, (observed, line), start, far, settings, run)?

@@ -34,6 +34,8 @@ const START: (f64, f64) = (1.0 / 16.0, 8.0);
 const LEAST_NOISE: f64 = 1e-3;
 /// Steps of the spread from none to that of the mixture.
 const FULL_SPREAD: f64 = 4.0;
+/// A delay seldom raises the mean log density by more.
+const DELAY_GAINS: f64 = 0.05;
 /// Values of `gamma_2` whose clocks are kept, 8 bytes a split each: that of the best point so far, and its neighbours.
 const REMEMBERED: usize = 3;
 
@@ -127,7 +129,11 @@ pub(crate) fn maximise<S: Scalar>(
     if !usable {
         return Ok(Chosen { together: found.together, ..Chosen::alone(heuristic) });
     }
-    Ok(Chosen { clocks: search.clocks_of(&found.hyper), ..found })
+    let hyper = match far.filter(|_| settings.has_fitted_prior_rate()) {
+        Some(far) => search.trial.complete(&found.hyper, far, &search.errors_of(&found)?),
+        None => found.hyper,
+    };
+    Ok(Chosen { hyper, clocks: search.clocks_of(&found.hyper), ..found })
 }
 
 /// The hyperparameters at a point of the grid: the noise's share and `gamma_2`, by powers of two.
@@ -174,8 +180,9 @@ impl<S: Scalar> Search<'_, S> {
         let prior = PRIOR * f64::from(prior).exp2();
         let left_out = self.left_out(&hyper)?;
         let (score, chosen) = self.judge(hyper, &left_out, (spread, prior), f64::INFINITY);
-        // Variances that are too great far away are judged as they will be, unless the point is no better without that.
-        let delayed = self.far.and_then(|far| far.delayed(&chosen.hyper)).filter(|_| score > self.best);
+        // Variances that are too great far away are judged as they will be, unless the point is much worse without that.
+        let is_near = score > self.best - DELAY_GAINS;
+        let delayed = self.far.and_then(|far| far.delayed(&chosen.hyper)).filter(|_| is_near);
         let (score, chosen) = match delayed {
             Some(hyper) => {
                 let clocks = self.trial.clocks(hyper.gamma2, hyper.delay)?;
@@ -235,6 +242,17 @@ impl<S: Scalar> Search<'_, S> {
         let (score, scale, tails) = likeliest(self.noise, &rows, &self.trial.weights, most);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
         (score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone })
+    }
+
+    /// The errors under what was chosen, and their variances, by tree and row.
+    fn errors_of(&self, chosen: &Chosen) -> Result<Vec<Vec<(f64, f64)>>> {
+        let clocks = self.trial.clocks(chosen.hyper.gamma2, chosen.hyper.delay)?;
+        let left_out = self.trial.left_out(&chosen.hyper, &clocks)?;
+        let mut errors = self.trial.errors_with_noise(&left_out, chosen.prior);
+        if let (Some((_, of_joint)), Some(together)) = (&self.joint, &chosen.together) {
+            recentre(&mut errors, (of_joint, &self.trial.weights), together.spread);
+        }
+        Ok(errors)
     }
 
     /// The clocks of the first trees under hyperparameters, if they are known.

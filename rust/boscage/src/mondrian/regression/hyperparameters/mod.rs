@@ -12,6 +12,7 @@
 //! targets.
 
 pub(crate) mod choice;
+mod coarse_rate;
 pub(crate) mod far_prior;
 pub(crate) mod heuristic;
 mod joint_trial;

@@ -68,6 +68,11 @@ impl JointWeights {
             .transpose()
     }
 
+    /// All rows, in their common order.
+    pub(in crate::mondrian::regression) fn rows(&self) -> &[RowId] {
+        &self.order
+    }
+
     /// The trees without one row or another, if the covariance is that of trees.
     pub(in crate::mondrian::regression) fn without_rows<'a>(
         &'a self,

@@ -21,7 +21,7 @@ use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::prediction::shared_path::SharedPath;
 use crate::mondrian::prediction::stop::{Stop, n_inside};
 use crate::mondrian::prediction::visitor::Visitor;
-use crate::mondrian::process::domain::Domain;
+use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::regression::hierarchy::belief_propagation::{self, Hyperparameters};
 use crate::mondrian::regression::hierarchy::branch_law::BranchLaw;
 use crate::mondrian::regression::hierarchy::tree_predictive::{
@@ -77,13 +77,35 @@ impl<'a> ForestPosterior<'a> {
         Self { forest, settings, state, prior }
     }
 
-    /// The joint model's means at complete rows, where they are no sums over trees.
+    /// Adds what is no sum over trees: the means of the limit, if there is one, and the variance beside all rows. `rows` are
+    /// complete; they may be rows that are left out.
     ///
     /// # Errors
-    /// An interrupt.
-    pub(super) fn limit_means(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Option<Vec<JointMean>>> {
-        let Some(limit) = self.state.limit() else { return Ok(None) };
-        Ok(Some(limit_means(limit, &self.forest.domain, rows, run)?))
+    /// An interrupt; [`Error::Memory`](crate::Error::Memory).
+    pub(super) fn complete<'j>(
+        &self,
+        joints: impl Iterator<Item = &'j mut JointMean>,
+        limit: Option<&LimitFunction<LogisticCovariance>>,
+        (rows, are_left_out): (Rows<'_>, bool),
+        run: &Run<'_>,
+    ) -> Result<()> {
+        let domain = &self.forest.domain;
+        let means = limit.map(|limit| limit_means(limit, domain, rows, run)).transpose()?;
+        let mut means = means.into_iter().flatten();
+        let mut buffer = CoordinateBuffer::default();
+        let beside = match self.state.beside() {
+            Some(beside) => Some((beside, domain.coordinates(rows, &mut buffer)?)),
+            None => None,
+        };
+        for (i, joint) in joints.enumerate() {
+            if let Some(of_limit) = means.next() {
+                *joint = of_limit;
+            }
+            if let Some((beside, coordinates)) = &beside {
+                joint.beside = beside.variance(domain.rates(), |d| coordinates.at(i, d), are_left_out);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the mean is that of the joint model alone.
@@ -140,10 +162,12 @@ impl<'a> ForestPosterior<'a> {
     }
 }
 
-/// The joint model's mean at a row.
+/// The joint model's mean at a row, and what belongs to the row alone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JointMean {
     mean: f64,
+    /// The variance beside all rows.
+    beside: f64,
     /// What the model makes of the row's `z`, if there is a trend.
     smoothed: Vec<f64>,
 }
@@ -152,14 +176,14 @@ pub(super) struct JointMean {
 ///
 /// # Errors
 /// An interrupt.
-pub(super) fn limit_means(
+fn limit_means(
     limit: &LimitFunction<LogisticCovariance>,
     domain: &Domain,
     rows: Rows<'_>,
     run: &Run<'_>,
 ) -> Result<Vec<JointMean>> {
     let sums = limit.at_rows(domain, rows, run)?;
-    let of_row = |sums: &[f64]| JointMean { mean: sums[0], smoothed: sums[1..].to_vec() };
+    let of_row = |sums: &[f64]| JointMean { mean: sums[0], beside: 0.0, smoothed: sums[1..].to_vec() };
     Ok(sums.chunks_exact(limit.n_columns()).map(of_row).collect())
 }
 
@@ -219,7 +243,7 @@ impl Running {
         let together = state.joint.as_ref().map(|joint| joint.together);
         let centre = Centre { own: self.mean, joint: self.joint.mean };
         let spread = together.map_or(1.0, |together| together.spread);
-        let variance = (self.within + spread * spread * self.between) / self.weight;
+        let variance = (self.within + spread * spread * self.between) / self.weight + self.joint.beside;
         let mean = together.map_or(self.mean, |together| centre.of(&together));
         let Some(linear) = state.trend() else { return (mean, variance) };
         let (trend, uncertainty) = linear.at(x, &self.joint.smoothed);
@@ -266,12 +290,13 @@ impl MixtureRow {
             let parts = self.components.iter().flat_map(|&component| tails.part(component));
             self.components = parts.filter(|part| part.weight > 0.0).collect();
         }
-        if let Some(linear) = linear {
-            let (trend, uncertainty) = linear.at(x, &self.joint.smoothed);
+        let (trend, uncertainty) = linear.map_or((0.0, 0.0), |linear| linear.at(x, &self.joint.smoothed));
+        if linear.is_some() || self.joint.beside > 0.0 {
             for component in &mut self.components {
                 component.mean += trend;
                 // What is left of a variance without a row may be less than nothing, by rounding.
-                component.variance = (component.variance.max(0.0) + uncertainty).max(f64::MIN_POSITIVE);
+                let variance = component.variance.max(0.0) + uncertainty + self.joint.beside;
+                component.variance = variance.max(f64::MIN_POSITIVE);
             }
         }
         self.components
