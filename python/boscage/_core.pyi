@@ -21,9 +21,11 @@ __all__ = [
     "ClassifierFreezer",
     "FrozenClassifier",
     "FrozenRegressor",
+    "LockAccess",
     "McmcSettings",
     "MondrianClassifier",
     "MondrianRegressor",
+    "ReadWriteLock",
     "RegressorCells",
     "RegressorFreezer",
     "SmcSettings",
@@ -810,3 +812,16 @@ def extra_trees_rates(
     seed: int = 0,
     n_threads: int = 1,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+
+@final
+class LockAccess:
+    def __enter__(self) -> None: ...
+    def __exit__(self, _kind: object, _value: object, _trace: object, /) -> None: ...
+
+@final
+class ReadWriteLock:
+    def __new__(cls) -> Self: ...
+    @property
+    def reading(self) -> LockAccess: ...
+    @property
+    def writing(self) -> LockAccess: ...

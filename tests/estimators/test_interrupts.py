@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -231,3 +234,63 @@ def test_interrupted_bart_leaves_the_estimator_as_it_was() -> None:
     model.set_params(n_draws=4_000_000)
     assert interrupted(lambda: model.fit(x, x[:, 0])) < WITHIN
     assert model._model is before
+
+
+# -- while another thread updates the forest ------------------------------------------------------
+
+
+@contextmanager
+def updated_elsewhere(forest: Any, seconds: float) -> Iterator[None]:
+    """Let another thread have the forest for itself, until the block ends or for some seconds."""
+    has, over = threading.Event(), threading.Event()
+
+    def update() -> None:
+        with forest._lock.writing:
+            has.set()
+            over.wait(seconds)
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    try:
+        assert has.wait(AT_LAST)
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_call_that_waits_for_another_thread_can_be_interrupted() -> None:
+    x, y = data(200, 3)
+    model = MondrianForestClassifier(10, feature_weights=None, random_state=0)
+    model.fit(x[:100], y[:100])
+    calls: list[Callable[[], Any]] = [
+        lambda: model.predict(x),
+        lambda: model.partial_fit(x[100:], y[100:]),
+        lambda: model.forget([3]),
+        lambda: model.save(io.BytesIO()),
+        lambda: pickle.dumps(model),
+        model.copy,
+    ]
+    with updated_elsewhere(model, AT_LAST):
+        for call in calls:
+            assert interrupted(call, after=0.1) < WITHIN
+    once = MondrianForestClassifier(10, feature_weights=None, random_state=0)
+    assert model.digest() == once.fit(x[:100], y[:100]).digest()
+    model.partial_fit(x[100:], y[100:])
+    assert model.n_rows_ == 200
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="there are no timers")
+def test_a_handler_may_read_a_forest_for_which_its_thread_waits() -> None:
+    x, y = data(200, 3)
+    model = MondrianForestClassifier(10, feature_weights=None, random_state=0).fit(x, y)
+    found: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda *_: found.append(model.n_rows_))
+    try:
+        with updated_elsewhere(model, 0.4):
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            model.forget([0])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert found == [200]
+    assert model.n_rows_ == 199

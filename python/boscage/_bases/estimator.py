@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from boscage import _validation, persistence
+from boscage._bases.lock import NO_LOCK, Lock, reading, without_lock
 from boscage._input.columns import (
     Column,
     as_matrix,
@@ -41,6 +42,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     # The kind of model; set by `persistence.register`.
     _kind: ClassVar[persistence.ModelKind]
+
+    # What keeps calls of several threads apart.
+    _lock: Lock = NO_LOCK
 
     # The compiled model, once fitted. It holds everything that was learned.
     _model: Any
@@ -153,8 +157,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         try:
             yield
         except BaseException:
-            self.__dict__.clear()
+            # No attribute that stays is missing meanwhile, since other threads take the lock.
             self.__dict__.update(before)
+            for name in self.__dict__.keys() - before.keys():
+                del self.__dict__[name]
             raise
 
     # -- copies and files -------------------------------------------------------------------------
@@ -184,17 +190,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
         Sections of the file that the model came from are kept.
         """
-        model = self._require_model()
+        with self._lock.reading:
+            model, annotation = self._require_model(), self._annotation(sections)
+            if isinstance(file, (str, os.PathLike)):
+                model.save(os.fspath(file), annotation=annotation)
+                return
+            data = model.to_bytes(annotation=annotation)
+        file.write(data)
+
+    def _annotation(self, sections: dict[str, Any]) -> str:
+        """The annotation of a file: JSON, which holds no code and can be read anywhere."""
         metadata = self._metadata()
         names = self._names()
         if names is not None:
             metadata["feature_names_in_"] = names.tolist()
-        # JSON holds no code and can be read anywhere.
-        annotation = json.dumps(self._annotations() | sections | {_ANNOTATION: metadata})
-        if isinstance(file, (str, os.PathLike)):
-            model.save(os.fspath(file), annotation=annotation)
-        else:
-            file.write(model.to_bytes(annotation=annotation))
+        return json.dumps(self._annotations() | sections | {_ANNOTATION: metadata})
 
     def _annotations(self) -> dict[str, Any]:
         """All sections of the annotation of the file that the model came from, if any."""
@@ -232,8 +242,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{name} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
+    @reading
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
+        state = without_lock(super().__getstate__())
         if "_model" in state:
             state["_model"] = state["_model"].to_bytes()
         return state

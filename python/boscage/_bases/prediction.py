@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from boscage import _validation
+from boscage._bases.lock import reading
 from boscage._input import class_weights
 from boscage._types import AnyArray, FloatArray
 from boscage.distributions import PredictiveDistribution
@@ -39,6 +40,7 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
     # -- prediction -------------------------------------------------------------------------------
 
+    @reading
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict the probability of each class.
 
@@ -73,6 +75,8 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
 
     def _class_weights(self) -> FloatArray | None:
         """The weight of each class, if there are any."""
+        if self.class_weight is None:
+            return None
         return class_weights.weights_of(self.class_weight, self.classes_, self._class_counts)
 
     def _weighted_contributions(self, found: Contributions, proba: FloatArray) -> Contributions:
@@ -108,6 +112,7 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @reading
     def predict(self, X: Any) -> AnyArray:
         """Predict the most probable class, the first one if several are equally probable.
 
@@ -137,11 +142,13 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
     # -- what was learned -------------------------------------------------------------------------
 
     @property
+    @reading
     def classes_(self) -> AnyArray:
         """The class labels, sorted. A forest has those declared and those of its rows."""
         return np.array(self._require_model().classes())
 
     @property
+    @reading
     def n_classes_(self) -> int:
         """The number of classes."""
         return len(self._require_model().classes())
@@ -189,6 +196,7 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
     def predict(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
     @overload
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+    @reading
     def predict(
         self, X: Any, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _core
+from boscage._bases.lock import without_lock
 from boscage._input.columns import dense
 from boscage._types import AnyArray, FloatArray, Ids, Rows
 from boscage.dask._partitions import Part, naming_partition
@@ -264,7 +265,7 @@ class Share:
 
     def one_machine(self) -> tuple[bytes, dict[str, Any]]:
         """The file of the whole forest, and what its estimator knows beside it."""
-        state = dict(self._forest.__dict__)
+        state = without_lock(self._forest.__dict__)
         return state.pop("_model").to_bytes(), state
 
     # -- between workers --------------------------------------------------------------------------

@@ -104,7 +104,8 @@ def ensemble_of(model: Any, *, approximate: bool) -> Ensemble:
                 "row and the training rows of its leaf, which trees with constant leaves cannot "
                 "represent; approximate=True exports what each leaf predicts for its training rows"
             )
-        return _of_forest(model)
+        with model._lock.reading:
+            return _of_forest(model)
     raise TypeError(f"{type(model).__name__} cannot be exported")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, _validation, persistence
+from boscage._bases.lock import reading
 from boscage._bases.prediction import ProbabilisticClassifier
 from boscage._types import AnyArray, FloatArray, Maps, Rows
 from boscage.explain._link import Link
@@ -330,8 +331,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         TypeError
             If a parameter, a label or a row number is of a wrong type.
         KeyboardInterrupt
-            If interrupted. The first call then leaves the estimator as it was; a later call has
-            recorded all rows.
+            If interrupted. The first call, and one that waits for another thread, then leave the
+            estimator as it was; any other call has recorded all rows.
         """
         self._partial_fit(Given(X, y, ids, sample_weight, classes))
         return self
@@ -379,6 +380,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         closed = close_gap(found.base_values, found.values, self._weighted(predicted))
         return replace(found, values=closed)
 
+    @reading
     def loo_predict_proba(
         self,
         ids: ArrayLike | None = None,
@@ -441,26 +443,31 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     # -- what was learned -------------------------------------------------------------------------
 
     @property
+    @reading
     def discount_(self) -> float:
         """The discount in use."""
         return float(self._require_model().discount)
 
     @property
+    @reading
     def calibration_power_(self) -> float:
         """The power to which probabilities are raised; 1 for ``calibration=None``."""
         return self._link().power
 
     @property
+    @reading
     def calibration_noise_(self) -> float:
         """The share of labels taken as drawn at random from all classes."""
         return self._link().noise
 
     @property
+    @reading
     def joint_weight_(self) -> float:
         """The weight of what all trees explain together; 0 unless ``posterior="joint"``."""
         return self._link().weight
 
     @property
+    @reading
     def trend_slopes_(self) -> FloatArray | None:
         """What a unit of each feature adds to the logarithm of each class's probability."""
         trend = self._link().trend

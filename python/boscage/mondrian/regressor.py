@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boscage import _core, persistence
+from boscage._bases.lock import reading
 from boscage._bases.prediction import DistributionalRegressor
 from boscage._types import FloatArray, Maps
 from boscage.distributions import GaussianMixture
@@ -323,8 +324,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         TypeError
             If a parameter or a row number is of a wrong type.
         KeyboardInterrupt
-            If interrupted. The first call then leaves the estimator as it was; a later call has
-            recorded all rows.
+            If interrupted. The first call, and one that waits for another thread, then leave the
+            estimator as it was; any other call has recorded all rows.
         """
         self._partial_fit(Given(X, y, ids, sample_weight))
         return self
@@ -343,6 +344,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         mean, variance = model.predict(rows, n_threads=n_threads)
         return mean, np.sqrt(variance)
 
+    @reading
     def predict_dist(self, X: Any) -> GaussianMixture:
         """Predict the whole distribution of the target: a mixture over the trees (equation 6.5).
 
@@ -369,6 +371,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         model, rows, n_threads = self._query(X)
         return GaussianMixture(*model.predict_dist(rows, n_threads=n_threads))
 
+    @reading
     def loo_predict_dist(self, ids: ArrayLike | None = None) -> GaussianMixture:
         """Predict training rows by leave-one-out: each by the forest without that row.
 
@@ -410,6 +413,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     # -- what was learned -------------------------------------------------------------------------
 
     @property
+    @reading
     def trend_(self) -> Literal["linear"] | list[int] | None:
         """The features that may have a slope: "linear" for all, their numbers, or None.
 
@@ -420,6 +424,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         return model.trend if features is None else features
 
     @property
+    @reading
     def trend_slopes_(self) -> FloatArray | None:
         """The posterior means of the slopes of the linear part; None if there is none.
 
@@ -431,6 +436,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         return None if found is None else np.asarray(found[1])
 
     @property
+    @reading
     def hyperparameters_(self) -> dict[str, float]:
         """The scales of the hierarchy in use (section 6.3).
 
@@ -445,6 +451,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
         return chosen
 
+    @reading
     def log_marginal_likelihood(self) -> float:
         """Compute the logarithm of the marginal likelihood of the targets, averaged over trees.
 

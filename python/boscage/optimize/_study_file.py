@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 
+from boscage._bases.lock import writing
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize.space import Space
 from boscage.optimize.trial import Trial
@@ -54,6 +55,7 @@ class StudyFile(ABC):
     def tell(self, trial: Trial, value: float | None, *, constraints: Any = None) -> Trial:
         """Say what came of a trial."""
 
+    @writing
     def to_dict(self) -> dict[str, Any]:
         """Return the study as a dict that JSON can hold: settings, space and trials.
 

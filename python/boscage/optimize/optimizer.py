@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from boscage import _validation
+from boscage._bases.lock import OwnLock, writing
 from boscage._types import FloatArray
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize import _candidates
@@ -108,6 +109,8 @@ class MondrianOptimizer(StudyFile):
     True
     """
 
+    _lock = OwnLock()
+
     def __init__(
         self,
         space: Space | Mapping[str, Real | Integer | Categorical],
@@ -167,6 +170,7 @@ class MondrianOptimizer(StudyFile):
     @overload
     def ask(self, n: int) -> list[Trial]: ...
 
+    @writing
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
         """Suggest one or more trials.
 
@@ -194,6 +198,7 @@ class MondrianOptimizer(StudyFile):
         count = _validation.check_count("n", n, 1)
         return [self._new_trial(self.suggest()) for _ in range(count)]
 
+    @writing
     def suggest(
         self,
         *,
@@ -293,6 +298,7 @@ class MondrianOptimizer(StudyFile):
     def _stack(self, positions: list[FloatArray]) -> FloatArray:
         return np.array(positions).reshape(-1, len(self.space.names))
 
+    @writing
     def tell(
         self,
         trial: Trial | int | Mapping[str, Any],
@@ -417,6 +423,7 @@ class MondrianOptimizer(StudyFile):
     # -- what is known ----------------------------------------------------------------------------
 
     @property
+    @writing
     def best_trial(self) -> Trial:
         """The best trial that is complete and meets all constraints.
 
@@ -436,6 +443,7 @@ class MondrianOptimizer(StudyFile):
         return _bounded(trial.value if self.direction == "minimize" else -trial.value)
 
     @property
+    @writing
     def surrogate(self) -> MondrianForestRegressor:
         """The forest that predicts the objective: all complete trials, and nothing else.
 
@@ -446,6 +454,7 @@ class MondrianOptimizer(StudyFile):
         self._surrogate.hold(self._results_of(self.trials))
         return self._surrogate.objective
 
+    @writing
     def predict(self, params: Mapping[str, Any]) -> tuple[float, float]:
         """Predict the objective.
 

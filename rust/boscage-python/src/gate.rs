@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::to_python;
 
 /// Time between two checks for signals.
-const SLICE: Duration = Duration::from_millis(50);
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
 /// Time between two reports of progress.
 const REPORT: Duration = Duration::from_millis(100);
 

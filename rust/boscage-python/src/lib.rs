@@ -7,6 +7,7 @@ mod bayes;
 mod errors;
 mod explain;
 mod gate;
+mod lock;
 mod methods;
 mod mondrian;
 mod settings;
@@ -51,6 +52,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TREND_ROWS", boscage::TREND_ROWS)?;
     module.add("RULE_ROWS", boscage::RULE_ROWS)?;
     add_model_classes(module)?;
+    module.add_class::<lock::ReadWriteLock>()?;
+    module.add_class::<lock::LockAccess>()?;
     module.add_class::<mondrian::cell_plan::CellPlan>()?;
     module.add_class::<mondrian::cells::ClassifierCells>()?;
     module.add_class::<mondrian::cells::RegressorCells>()?;

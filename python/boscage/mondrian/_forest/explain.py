@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from boscage import _validation
+from boscage._bases.lock import reading
 from boscage._input.columns import Column, dense
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
@@ -39,6 +40,7 @@ class ForestExplanations:
     def _finish_contributions(self, model: Any, found: Contributions) -> Contributions:
         """Contributions to what the forest predicts, given those to what trees add up."""
 
+    @reading
     def contributions(
         self, X: Any, *, method: Literal["shapley", "path"] = "shapley"
     ) -> Contributions:
@@ -120,6 +122,7 @@ class ForestExplanations:
         """
         return self.contributions(X, method=method).to_shap()
 
+    @reading
     def apply(self, X: Any) -> IntArray:
         """Return the leaf that each row reaches in each tree.
 
@@ -143,6 +146,7 @@ class ForestExplanations:
         rows = self._complete(X)
         return np.stack([tree.apply(rows) for tree in self._structures()], axis=1)
 
+    @reading
     def decision_path(self, X: Any) -> tuple[csr_matrix, IntArray]:
         """Return the nodes that each row passes in each tree.
 
@@ -167,6 +171,7 @@ class ForestExplanations:
         """
         return decision_paths(self._structures(), self._complete(X))
 
+    @reading
     def kernel(self, X: Any, Y: Any = None, *, lifetime: float | None = None) -> FloatArray:
         """Compute the forest's kernel: how often two rows are in the same cell.
 

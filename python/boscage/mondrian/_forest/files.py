@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from boscage._bases.lock import reading, without_lock
 from boscage.mondrian._categories import from_core
 from boscage.mondrian._forest.warm_up import WarmingForest, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -34,6 +35,7 @@ _APART = ("class_weight", "n_jobs", "verbose", "warm_up", "window_size")
 class StoredForest(WarmingForest):
     """A forest that can be copied, saved and loaded."""
 
+    @reading
     def copy(self: Self) -> Self:
         """Return an independent forest with the same rows, trees and parameters.
 
@@ -42,7 +44,7 @@ class StoredForest(WarmingForest):
         forest of the same class
         """
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__.update(without_lock(self.__dict__))
         if hasattr(self, "_model"):
             twin._model = self._model.copy()
             twin._tables = dict(self._tables)

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from boscage import _validation
 from boscage._bases.estimator import Estimator
+from boscage._bases.lock import OwnLock
 from boscage._bases.progress import progress_bar
 from boscage._input.columns import Column, column_name, n_columns
 from boscage._types import (
@@ -93,6 +94,7 @@ class GrowthPlan:
 class GrowingForest(Estimator):
     """A forest that learns ranges, rates and the discount from rows, and draws their trees."""
 
+    _lock = OwnLock()
     _learned: LearnedRates | None
     # The categories of features, as the model has them.
     _tables: Tables

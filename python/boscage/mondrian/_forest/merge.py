@@ -64,12 +64,21 @@ class MergingForest(StoredForest):
         sklearn.exceptions.NotFittedError
             If either forest is not fitted.
         """
-        model = self._require_model()
+        self._require_model()
         if type(other) is not type(self):
             raise TypeError(
                 f"expected another {type(self).__name__} to merge, found {type(other).__name__}"
             )
-        theirs = other._require_model()
+        first, second = self._lock.writing, other._lock.reading
+        if id(self._lock) > id(other._lock):
+            # All threads take locks in the same order, so that no two wait for each other.
+            first, second = second, first
+        with first, second:
+            self._merge(other)
+        return self
+
+    def _merge(self: Self, other: Self) -> None:
+        model, theirs = self._require_model(), other._require_model()
         if theirs is model:
             raise ValueError("a forest cannot be merged with itself: its ids would occur twice")
         names = [forest._names() for forest in (self, other)]
@@ -88,7 +97,6 @@ class MergingForest(StoredForest):
         else:
             with self._unchanged_on_error():
                 self._merge_warming(other, window)
-        return self
 
     def __add__(self: Self, other: Self) -> Self:
         """The merged forest; neither operand changes."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
+from boscage._bases.lock import reading
 from boscage._types import FloatArray, Ids, Rows
 
 
@@ -44,6 +45,7 @@ class ScoringForest:
         def _n_threads(self) -> int: ...
         def _progress(self, what: str) -> Any: ...
 
+    @reading
     def score_samples(self, X: Any) -> FloatArray:
         """Score how usual rows are: the larger, the closer a row is to the training rows.
 
@@ -86,6 +88,7 @@ class ScoringForest:
         scores: FloatArray = model.score_samples(rows, n_threads=n_threads)
         return scores
 
+    @reading
     def loo_score_samples(self, ids: ArrayLike | None = None) -> FloatArray:
         """Score training rows by leave-one-out: each by the forest without that row.
 
@@ -120,6 +123,7 @@ class ScoringForest:
             )
         return scores
 
+    @reading
     def predict_uncertainty(self, X: Any) -> Uncertainty:
         """Divide the uncertainty of predictions by its source.
 

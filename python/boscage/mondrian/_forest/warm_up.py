@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from boscage import _validation
+from boscage._bases.lock import reading
 from boscage.mondrian._categories import read_back
 from boscage.mondrian._forest.growth import GrowingForest, NewRows, rows_of
 
@@ -43,6 +44,7 @@ class WarmingForest(GrowingForest):
         """The targets of a model's rows, as `_encode` returns them for a new model."""
 
     @property
+    @reading
     def warm_up_left_(self) -> int:
         """The number of rows until what is learned from the first rows is final; 0 once it is."""
         self._require_model()
