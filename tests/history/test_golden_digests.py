@@ -259,10 +259,10 @@ def found(case: Case, n_jobs: int) -> dict[str, str]:
     given = describe(model, case.at())
     if hasattr(model, "partial_fit"):
         given["trees"] = hash_of(*(array for tree in trees_of(model) for array in tree.values()))
-        if hasattr(model, "predict_proba"):
-            given["loo"] = hash_of(model.loo_predict_proba())
-        else:
+        if not hasattr(model, "predict_proba"):
             given["loo"] = hash_of(*model._model.loo_dist())
+        elif model.n_rows_ > 1:
+            given["loo"] = hash_of(model.loo_predict_proba())
     texts = {name: json.dumps(value, sort_keys=True) for name, value in given.items()}
     return {
         name: text.strip('"') if len(text) < 70 else hashlib.sha256(text.encode()).hexdigest()
