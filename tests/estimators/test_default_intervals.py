@@ -100,3 +100,29 @@ def test_the_coarse_part_is_spent_as_late_as_left_out_rows_allow(
     assert half == pytest.approx(rate / 2.0)
     assert half_loss > 0.006
     assert loss(0.25)[0] > 10.0 * chosen_loss
+
+
+def test_a_noise_that_is_known_is_honoured_everywhere() -> None:
+    x, y = linear(0)
+    given = (3.0 * y.std()) ** 2
+    models = [
+        MondrianForestRegressor(20, noise=name, noise_variance=given, random_state=0).fit(x, y)
+        for name in ("local", "global")
+    ]
+    std = [model.predict(x, return_std=True)[1] for model in models]
+    np.testing.assert_array_equal(std[0], std[1])
+    assert std[0].min() > 0.99 * np.sqrt(given)
+
+
+def test_a_great_offset_of_the_targets_changes_nothing() -> None:
+    x, y = linear(0)
+    # Whole numbers, which are exact beside the offset.
+    y = np.rint(1e5 * y)
+
+    def rmse(offset: float) -> float:
+        model = MondrianForestRegressor(20, feature_weights=None, random_state=0)
+        predictions = model.fit(x[:300], y[:300] + offset).predict(x[300:]) - offset
+        return float(np.sqrt(np.mean((predictions - y[300:]) ** 2)) / y.std())
+
+    # The standard deviation is 3e-9 of the mean.
+    assert rmse(1e13) == pytest.approx(rmse(0.0), rel=0.02)

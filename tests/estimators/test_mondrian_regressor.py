@@ -130,7 +130,7 @@ def test_a_file_keeps_every_setting(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "posterior": "joint",
         "hyperparameters": "heuristic",
-        "noise": "local",
+        "noise": "global",
         "noise_variance": 0.25,
         "prior_scale": 1.5,
     }

@@ -283,7 +283,8 @@ def test_few_rows_do_no_harm(settings: dict[str, Any]) -> None:
         proba = model.predict_proba(x)
         assert np.isfinite(proba).all()
         np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
-        assert np.isfinite(model.loo_predict_proba()).all()
+        if len(rows) > 1:
+            assert np.isfinite(model.loo_predict_proba()).all()
     # Copies of all rows say nothing of new ones.
     assert model.joint_weight_ == 0.0
     model = make(**settings).partial_fit(x, y, classes=[0, 1, 2, 9])

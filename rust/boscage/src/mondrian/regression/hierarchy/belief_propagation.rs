@@ -345,10 +345,14 @@ impl Above {
     /// The belief after some rows are observed.
     pub(crate) fn observe(self, message: Message) -> Self {
         let gain = self.variance * message.precision;
-        Self {
-            mean: (self.mean + gain * message.mean) / (1.0 + gain),
-            variance: self.variance / (1.0 + gain),
-        }
+        let sum = self.mean + gain * message.mean;
+        // Where noise is smaller by hundreds of orders of magnitude than targets, the product overflows.
+        let mean = if sum.is_finite() {
+            sum / (1.0 + gain)
+        } else {
+            message.mean - (message.mean - self.mean) / (1.0 + gain)
+        };
+        Self { mean, variance: self.variance / (1.0 + gain) }
     }
 
     /// The belief about a child, given this one about its parent, the clocks of both, and the child's sibling.
