@@ -30,14 +30,14 @@ impl<S: Scalar> Trial<'_, S> {
             FarPrior { coarse_rate, ..far }.complete(hyper)
         };
         let costs_little = |hyper: &Hyperparameters| {
-            hyper.coarse.variance == 0.0 || self.loss(hyper.coarse, &variances) <= LOSS
+            hyper.coarse.variance == 0.0 || self.loss(hyper.coarse, &variances, errors.len()) <= LOSS
         };
         (0..DOUBLINGS).map(with_rate).find(costs_little).unwrap_or_else(|| with_rate(DOUBLINGS))
     }
 
-    /// By how much the log density falls in the mean, if the chosen rows' variances are right without a coarse part.
-    fn loss(&self, coarse: CoarsePrior, variances: &[f64]) -> f64 {
-        let n_trees = self.n_trees_of_mixture();
+    /// By how much the log density falls in the mean, if the chosen rows' variances under the first trees are right without a
+    /// coarse part.
+    fn loss(&self, coarse: CoarsePrior, variances: &[f64], n_trees: usize) -> f64 {
         let loss = |(row, (variance, weight)): (usize, (&f64, &f64))| {
             let left: f64 = (0..n_trees).map(|tree| self.left_of(coarse, tree, row)).sum();
             let factor = 1.0 + left / n_trees as f64 / variance;

@@ -142,10 +142,6 @@ impl<'a, S: Scalar> Trial<'a, S> {
         Ok(Self { trees, mixture, places, targets, weights, forest, storage, observed, order, chosen, run })
     }
 
-    pub(super) fn n_trees_of_mixture(&self) -> usize {
-        self.mixture.len()
-    }
-
     /// The clocks of the mixture's trees.
     pub(super) fn clocks(&self, gamma2: f64, delay: f64) -> Result<Vec<Clocks>> {
         let lifetime = self.forest.settings.lifetime;
