@@ -193,11 +193,6 @@ impl RegressionSettings {
         Ok(())
     }
 
-    /// Whether the rate of the coarse part is chosen by left-out rows.
-    pub(crate) fn has_fitted_prior_rate(&self) -> bool {
-        self.prior_rate.is_none() && self.hyperparameters.is_none()
-    }
-
     /// The delay and the coarse part's variance and rate, if a prior is given that is not the thesis'.
     pub(crate) fn beyond_thesis(&self) -> Option<[f64; 3]> {
         let Hyperparameters { delay, coarse, .. } = self.hyperparameters?;

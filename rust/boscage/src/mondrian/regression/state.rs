@@ -89,7 +89,7 @@ impl ForestState {
                 let equations = weights.equations(None, &together.model, run)?;
                 let solution = weights.solve((&together.model, &equations), given, None, run)?;
                 residuals = weights.residuals(&solution, storage, run)?;
-                let beside = if settings.has_fitted_prior_rate() {
+                let beside = if settings.prior_rate.is_none() {
                     let table = Table::new(&storage.values, forest.domain.n_coordinates());
                     Beside::new(&hyper, forest, table, weights.rows())
                 } else {

@@ -17,7 +17,7 @@ const DOUBLINGS: i32 = 10;
 const LOSS: f64 = 0.01;
 
 impl<S: Scalar> Trial<'_, S> {
-    /// The hyperparameters with the variance of the prior far away, given the chosen rows' errors and their variances by tree.
+    /// The hyperparameters with a coarse part that brings what the prior lacks far away, given the chosen rows' errors and their variances by tree.
     pub(super) fn complete(
         &self,
         hyper: &Hyperparameters,
@@ -29,9 +29,8 @@ impl<S: Scalar> Trial<'_, S> {
             let coarse_rate = far.coarse_rate * f64::from(doublings).exp2();
             FarPrior { coarse_rate, ..far }.complete(hyper)
         };
-        let costs_little = |hyper: &Hyperparameters| {
-            hyper.coarse.variance == 0.0 || self.loss(hyper.coarse, &variances, errors.len()) <= LOSS
-        };
+        let costs_little =
+            |hyper: &Hyperparameters| self.loss(hyper.coarse, &variances, errors.len()) <= LOSS;
         (0..DOUBLINGS).map(with_rate).find(costs_little).unwrap_or_else(|| with_rate(DOUBLINGS))
     }
 

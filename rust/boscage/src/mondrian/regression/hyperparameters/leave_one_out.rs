@@ -129,7 +129,8 @@ pub(crate) fn maximise<S: Scalar>(
     if !usable {
         return Ok(Chosen { together: found.together, ..Chosen::alone(heuristic) });
     }
-    let hyper = match far.filter(|_| settings.has_fitted_prior_rate()) {
+    let has_coarse_part = |far: &FarPrior| far.complete(&found.hyper).coarse.variance > 0.0;
+    let hyper = match far.filter(|_| settings.prior_rate.is_none()).filter(has_coarse_part) {
         Some(far) => search.trial.complete(&found.hyper, far, &search.errors_of(&found)?),
         None => found.hyper,
     };

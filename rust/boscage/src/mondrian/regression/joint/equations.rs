@@ -5,7 +5,6 @@ use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::joint::conjugate_gradients::Solved;
 use crate::mondrian::joint::limit::{
     LimitFactor, LimitFunction, LimitRows, LimitSystem, LogisticCovariance, PairDistances,
 };
@@ -27,7 +26,7 @@ const TOLERANCE: f64 = 1e-10;
 /// The model of some trees with its hyperparameters, of targets whose mean is 0.
 pub(crate) struct Joint<'a> {
     hyper: Hyperparameters,
-    system: System<'a>,
+    pub(crate) system: System<'a>,
 }
 
 impl<'a> Joint<'a> {
@@ -46,19 +45,6 @@ impl<'a> Joint<'a> {
     /// The trees of the system.
     pub(super) fn trees(&self) -> &'a Trees {
         self.system.trees()
-    }
-
-    /// Each tree's share of the rows' weights, in `L` problems, out of which other rows are left.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn weights<const L: usize>(
-        &self,
-        targets: &[[f64; L]],
-        left_out: impl Fn(usize, usize) -> bool,
-        tolerance: f64,
-    ) -> Result<Solved<L>> {
-        self.system.weights(targets, left_out, tolerance)
     }
 
     /// A tree's share of the mean of a row that it holds with weight 0, `path` leading to its leaf;
@@ -242,7 +228,7 @@ impl Equations<'_> {
     ) -> Result<Vec<[f64; L]>> {
         match self {
             Self::Trees(joint) => {
-                let solved = joint.weights(targets, |place, _| Some(place) == left_out, TOLERANCE)?;
+                let solved = joint.system.weights(targets, |place, _| Some(place) == left_out, TOLERANCE)?;
                 run.control.leave_unexplained(solved.unexplained);
                 Ok(solved.weights)
             }
