@@ -32,6 +32,8 @@ _MAX_THREADS = 256
 
 # Words of NumPy's errors about cells that are not numbers.
 _ABOUT_CELLS = ("could not convert string", "with a sequence", "argument must be a string")
+# The types of pandas' nulls, which are no numbers to NumPy.
+_NULLS = ("NAType", "NaTType")
 
 # -- rows -----------------------------------------------------------------------------------------
 
@@ -47,23 +49,29 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
         return X  # type: ignore[no-any-return]
     X = as_table(X)
     try:
-        # Finiteness is checked below, where the message can name row and column.
-        rows: Rows = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
+        rows = _as_numbers(estimator, X, reset=reset)
     except (TypeError, ValueError) as error:
-        if any(words in str(error) for words in _ABOUT_CELLS):
-            _name_cell(estimator, X, error)
-        raise
+        is_about_cells = any(words in str(error) for words in _ABOUT_CELLS)
+        if not is_about_cells or (filled := _filled(X, error)) is None:
+            raise
+        rows = _as_numbers(estimator, filled, reset=reset)
     if not rows.dtype.isnative or not rows.flags.aligned:
         rows = np.require(rows, rows.dtype.newbyteorder("="), ["C", "A"])
     names = getattr(estimator, "feature_names_in_", None)
     require_finite(rows, "X", names, missing=True)
+    return rows
+
+
+def _as_numbers(estimator: Any, X: Any, *, reset: bool) -> Rows:
+    # Finiteness is checked later, where the message can name row and column.
+    rows: Rows = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        order="C",
+        ensure_all_finite=False,
+    )
     return rows
 
 
@@ -108,28 +116,32 @@ def _is_checked(estimator: Any, X: Any) -> bool:
     )
 
 
-def _name_cell(estimator: Any, X: Any, error: Exception) -> None:
-    """Raise an error that names the first cell that is not a number."""
+def _filled(X: Any, error: Exception) -> Any:
+    """A table of objects with NaN for its nulls; None if it is no matrix.
+
+    An error names the first cell that is neither a number nor missing.
+    """
     try:
-        cells = np.asarray(X, dtype=object)
+        cells = np.array(X, dtype=object)
     except ValueError:  # rows of different lengths
-        return
+        return None
     if cells.ndim != 2:
-        return
+        return None
     names = column_names(X)
     for (row, column), value in np.ndenumerate(cells):
-        if not _is_number(value):
+        if value is None or type(value).__name__ in _NULLS:
+            cells[row, column] = np.nan
+        elif not _is_number(value):
             what = f"the text {value!r}" if isinstance(value, str) else reprlib.repr(value)
             raise type(error)(
                 f"X holds {what} in row {row}, column {column_name(names, column)}; expected "
                 f"{_expected_cell(value)} ({str(error).partition('. The requested')[0]})"
             ) from error
+    return type(X)(cells, X.index, X.columns) if hasattr(X, "iloc") else cells
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a cell is a number or missing."""
-    if value is None or type(value).__name__ == "NAType":
-        return True
+    """Whether a cell is a number."""
     if isinstance(value, np.ndarray):
         return False
     try:

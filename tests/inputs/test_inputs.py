@@ -249,6 +249,36 @@ def test_nulls_of_tables_are_missing_values(kind: Any) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, BARTRegressor, BayesianTreeClassifier])
+def test_nulls_of_pandas_among_objects_are_missing_values(kind: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    rows = np.array([[1.0, 0.0], [np.nan, 1.0], [3.0, np.nan], [4.0, 1.0]] * 3)
+    y = [0, 1, 0, 1] * 3
+    params = {"n_draws": 5, "n_burn": 5} if kind is BARTRegressor else {}
+    expected = kind(**params, random_state=0).fit(rows, y).predict(rows)
+    for null in (pd.NA, pd.NaT, None):
+        cells = [[1, False], [null, True], [3, null], [4, True]] * 3
+        table = pd.DataFrame(cells, columns=["a", "b"], dtype=object)
+        # A nullable column beside one of objects, and rows that were taken out of a table.
+        mixed = table.assign(b=pd.array([False, True, None, True] * 3, dtype="boolean"))
+        taken = pd.DataFrame([row for _, row in mixed.iterrows()])
+        for given in (cells, table.to_numpy(), table, mixed, taken):
+            model = kind(**params, random_state=0).fit(given, y)
+            assert hasattr(model, "feature_names_in_") is hasattr(given, "columns")
+            np.testing.assert_array_equal(model.predict(given), expected)
+        assert table.iloc[1, 0] is null
+
+
+def test_text_beside_nulls_is_refused_with_its_place() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"a": [pd.NA, 2.0, "x"], "b": [1.0, 2.0, 3.0]}, dtype=object)
+    model = MondrianForestClassifier(categorical_features=None)
+    with pytest.raises(TypeError, match="text 'x' in row 2, column 'a'; expected numbers"):
+        model.fit(table, [0, 1, 0])
+    with pytest.raises(TypeError, match=r"Timestamp.* in row 1, column 0; expected a number"):
+        model.fit([[pd.NaT, 1.0], [pd.Timestamp("2026-01-01"), 2.0]], [0, 1])
+
+
 def test_dates_are_refused_with_their_column() -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     pa = pytest.importorskip("pyarrow")
