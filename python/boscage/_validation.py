@@ -51,7 +51,9 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> Rows:
     try:
         rows = _as_numbers(estimator, X, reset=reset)
     except (TypeError, ValueError) as error:
-        is_about_cells = any(words in str(error) for words in _ABOUT_CELLS)
+        if (message := _without_array(str(error), X)) != str(error):
+            raise ValueError(message) from error
+        is_about_cells = any(words in message for words in _ABOUT_CELLS)
         if not is_about_cells or (filled := _filled(X, error)) is None:
             raise
         rows = _as_numbers(estimator, filled, reset=reset)
@@ -114,6 +116,18 @@ def _is_checked(estimator: Any, X: Any) -> bool:
         and X.shape[1] == estimator.n_features_in_
         and not hasattr(estimator, "feature_names_in_")
     )
+
+
+def _without_array(message: str, X: Any) -> str:
+    """A message of scikit-learn's without the whole array that it may show."""
+    if message.startswith("Complex data"):
+        kind = getattr(X, "dtype", "complex")
+        return f"Complex data not supported: X has dtype {kind}; expected real numbers"
+    before, found, rest = message.partition("\narray=")
+    if not found:
+        return message
+    few = np.array2string(np.asarray(X), threshold=6, precision=4, max_line_width=1000)
+    return f"{before} {few}, of shape {np.shape(X)}. {rest.rpartition(chr(10))[2]}"
 
 
 def _filled(X: Any, error: Exception) -> Any:
@@ -196,8 +210,6 @@ def require_finite(
 def check_numbers(estimator: Any, y: Any, n_rows: int) -> FloatArray:
     """Regression targets as finite float64."""
     column = _column(estimator, y, n_rows)
-    if column.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y must be real")
     if column.dtype.kind not in "biufO":
         raise ValueError(f"y must be numeric, found {column.dtype}")
     try:
@@ -247,6 +259,9 @@ def _column(estimator: Any, y: Any, n_rows: int) -> AnyArray:
         # NumPy keeps the type of a table's column. scikit-learn would turn nullable integers into
         # floats, which are other labels.
         y = np.asarray(y)
+    if np.iscomplexobj(y):
+        # scikit-learn's message would hold all targets.
+        raise ValueError("Complex data not supported: y must be real")
     column: AnyArray = y if _is_column(y) else column_or_1d(y, warn=True)
     if len(column) != n_rows:
         raise ValueError(

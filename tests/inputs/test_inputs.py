@@ -313,6 +313,11 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
     ("rows", "error", "message"),
     [
         ([1.0, 2.0], ValueError, "Expected 2D array, got 1D array"),
+        (
+            np.arange(1.0, 600.0),
+            ValueError,
+            r"1D array instead: \[  1.   2.   3. ... 597. 598. 599.\], of shape \(599,\). Reshape",
+        ),
         (3.0, ValueError, "Expected 2D array, got scalar"),
         (np.zeros((2, 2, 2)), ValueError, "dim 3"),
         (np.zeros((0, 3)), ValueError, r"0 sample\(s\)"),
@@ -325,7 +330,11 @@ def test_great_but_finite_values_are_not_called_infinite() -> None:
             r"\(could not convert string to float: '4\.5x'\)$",
         ),
         ([[1.0, 2j], [1.0, 2.0]], TypeError, "complex"),
-        (np.array([[1.0, 2j], [1.0, 2.0]]), ValueError, "Complex data not supported"),
+        (
+            np.array([[1.0, 2j], [1.0, 2.0]]),
+            ValueError,
+            "Complex data not supported: X has dtype complex128; expected real numbers$",
+        ),
         ([[1.0, {}], [1.0, 2.0]], TypeError, "argument must be"),
         (np.zeros((2, 2), dtype="datetime64[s]"), TypeError, r"dtype datetime64\[s\]"),
         (sparse.coo_array([1.0, 2.0]), ValueError, "Expected 2D array, got 1D array"),
@@ -338,9 +347,19 @@ def test_what_is_not_a_table_of_numbers_is_refused(
     kind: Any, rows: Any, error: Any, message: str
 ) -> None:
     model = make(kind)
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as raised:
         model.fit(rows, [0, 1])
+    assert len(str(raised.value)) < 300
     assert not hasattr(model, "n_features_in_")
+
+
+@both
+def test_complex_targets_and_weights_are_not_written_out(kind: Any) -> None:
+    bad = np.arange(60) + 1j
+    with pytest.raises(ValueError, match=r"Complex data not supported: y must be real$"):
+        make(kind).fit(X, bad)
+    with pytest.raises(ValueError, match=r"sample_weight must hold numbers: Complex [a-z ]+$"):
+        make(kind).fit(X, Y, sample_weight=bad)
 
 
 def test_text_in_a_table_is_refused_with_its_column() -> None:

@@ -62,7 +62,9 @@ def _positive_weights(
             input_name="sample_weight",
         )
     except (TypeError, ValueError) as error:
-        raise type(error)(f"sample_weight must hold numbers: {error}") from error
+        # Further lines may be all the weights.
+        message = str(error).partition("\n")[0]
+        raise type(error)(f"sample_weight must hold numbers: {message}") from error
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has the shape {weights.shape}; expected one weight for each of "
