@@ -281,3 +281,15 @@ def test_leave_one_out_of_a_single_row_is_the_prior_that_is_given(posterior: Any
     assert one.mean == other.mean == 3.0
     # A node far down the tree has half of gamma1, and noise comes on top.
     np.testing.assert_allclose([*one.var, *other.var], 1.5)
+
+
+@pytest.mark.parametrize("kind", FORESTS)
+@pytest.mark.parametrize("end", [1e-320, 1e-200, 1e-19])
+def test_rows_too_far_from_a_range_are_refused_for_the_range(kind: Any, end: float) -> None:
+    forest = kind(5, feature_range=([-5.0, 0.0, -5.0], [5.0, end, 5.0]), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"more than .* wider feature_range") as error:
+            forest.fit(X, Y)
+    [found] = re.findall(r"X holds (\S+) in column 1:", str(error.value))
+    assert np.abs(X[:, 1] - float(found)).min() < 1e-5

@@ -51,6 +51,8 @@ from boscage.mondrian.feature_rates.wide_tables import SomeFeatures
 
 # Of a feature: a rate per unit of a narrower range might overflow.
 _NARROW_RANGE = 1e-200
+# In reference ranges, the width of the largest box of the keyed process.
+_LARGEST_BOX = 2.0**64
 
 
 @dataclass(frozen=True)
@@ -290,7 +292,9 @@ class GrowingForest(Estimator):
         is_number[list(tables)] = False
         features = SomeFeatures.most_important(sample, settings, **threads)
         sample, settings = features.of_sample(sample), features.of_settings(settings)
-        options = {"low": features.of(low), "high": features.of(high), **threads}
+        low, high = features.of(low), features.of(high)
+        _require_near(sample.X, low, high, features.numbers, self._names())
+        options = {"low": low, "high": high, **threads}
         learned = self._learn_rates(sample, settings=settings, **options)
         is_number = is_number[features.numbers]
         if sample.in_forest is not None:
@@ -377,6 +381,27 @@ def _check_ends(low: FloatArray, high: FloatArray, names: Any) -> None:
                 f"numbers within +-{_validation.MAX_END:g}, from which reference ranges are "
                 "learned: scale the column"
             )
+
+
+def _require_near(
+    X: FloatArray, low: FloatArray, high: FloatArray, features: IntArray, names: Any
+) -> None:
+    """Refuse rows to learn rates from that lie as far out as no forest takes them.
+
+    The compiled module would name their place in the sample, which is not that in the user's rows.
+    """
+    # What overflows is compared rightly.
+    with np.errstate(over="ignore"):
+        half = 0.5 * _LARGEST_BOX * (high - low)
+        is_far = np.abs(X - (low + 0.5 * (high - low))) > half
+    is_far &= low < high
+    if is_far.any():
+        row, column = np.argwhere(is_far)[0]
+        raise ValueError(
+            f"X holds {X[row, column]:g} in column {column_name(names, features[column])}: more "
+            f"than 2^64 reference ranges away from [{low[column]:g}, {high[column]:g}]; transform "
+            "the feature or give a wider feature_range"
+        )
 
 
 def _without_unknown(learned: LearnedRates, new: FloatArray, held: FloatArray) -> LearnedRates:
