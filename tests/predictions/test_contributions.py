@@ -174,6 +174,33 @@ def test_what_trees_lack_of_class_probabilities_is_shared_by_sizes(method: Any) 
     np.testing.assert_allclose(found.predictions(), forest.predict_proba(NEW), atol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["shapley", "path"])
+@pytest.mark.parametrize("kind", [MondrianForestClassifier, MondrianForestRegressor])
+def test_they_add_up_where_no_split_contributes(kind: Any, method: Any) -> None:
+    """Far from all rows, rows leave every tree at its root."""
+    y = CODES if kind is MondrianForestClassifier else Y
+    params = {
+        "posterior": "joint",
+        "trend": None,
+        "feature_weights": [1.0, 2.0, 0.0, 1.0],
+        "random_state": 0,
+    }
+    forest = kind(4, **params).fit(X, y)
+    by_trees = kind(4, joint_kernel="trees", **params).fit(X, y)
+    predict = forest.predict_proba if kind is MondrianForestClassifier else forest.predict
+    far = 3000.0 * (NEW - 0.5)
+    found, of_trees = (model.contributions(far, method=method) for model in (forest, by_trees))
+    np.testing.assert_allclose(found.predictions(), predict(far), rtol=0.0, atol=1e-12)
+    rest = predict(far) - of_trees.predictions()
+    alone = ~of_trees.values.reshape(len(far), -1).any(axis=1)
+    if method == "path":
+        assert np.abs(rest[alone]).max() > 1e-4
+    # The feature of weight 0 has no share.
+    for feature, share in enumerate([1 / 3, 1 / 3, 0.0, 1 / 3]):
+        values = found.values[alone, feature]
+        np.testing.assert_allclose(values, share * rest[alone], rtol=0.0, atol=1e-12)
+
+
 def test_missing_values_are_explained_by_their_substitutes() -> None:
     holes = X.copy()
     holes[::3, 1] = np.nan

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from boscage._types import AnyArray, FloatArray
+from boscage._types import AnyArray, BoolArray, FloatArray
 from boscage.explain._link import Link
 
 # A calibrated probability as small as its rounding is none.
@@ -121,15 +121,19 @@ def _near_rows(
     return before**4 * to_shares, added
 
 
-def close_gap(base: FloatArray, values: FloatArray, predicted: FloatArray) -> FloatArray:
+def close_gap(
+    base: FloatArray, values: FloatArray, predicted: FloatArray, is_cut: BoolArray
+) -> FloatArray:
     """Contributions with what they lack of the prediction, which features share by their sizes.
 
     A feature's size is that of its contributions to all classes, and so is its share. What one
-    class gains, others then still lose.
+    class gains, others then still lose. Where nothing is contributed, the features that trees cut
+    have equal shares.
     """
     gap = predicted - base - values.sum(axis=1)
     sizes = np.abs(values).sum(axis=2)
     total = sizes.sum(axis=1, keepdims=True)
-    shares = np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0.0)
+    shares = np.broadcast_to(is_cut / is_cut.sum(), sizes.shape).copy()
+    np.divide(sizes, total, out=shares, where=total > 0.0)
     closed: FloatArray = values + shares[:, :, np.newaxis] * gap[:, np.newaxis]
     return closed

@@ -377,7 +377,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         names = [str(name) for name in self.classes_]
         found = replace(found, values=values, base_values=base, output_names=names)
         found = self._weighted_contributions(found, proba)
-        closed = close_gap(found.base_values, found.values, self._weighted(predicted))
+        after, is_cut = self._weighted(predicted), np.asarray(self._model.weights) > 0.0
+        closed = close_gap(found.base_values, found.values, after, is_cut)
         return replace(found, values=closed)
 
     @reading

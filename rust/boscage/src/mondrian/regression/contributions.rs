@@ -95,21 +95,24 @@ impl MondrianRegressor {
     }
 
     /// Where the mean is no sum over trees, contributions are those of the same forest with trees that have shares of it. What
-    /// these lack of the prediction is shared among the features in proportion to their contributions' sizes.
+    /// these lack of the prediction is shared among the features in proportion to their contributions' sizes, or equally among
+    /// those of positive weight where nothing is contributed.
     fn with_rest(&self, mut found: Contributions, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         if self.forest_posterior(run)?.state.limit().is_none() {
             return Ok(found);
         }
         let means = self.predict_mean(rows, run)?;
         let n_features = rows.n_features();
+        let weights = self.forest.domain.weights();
+        let n_cut = weights.iter().filter(|&&weight| weight > 0.0).count() as f64;
         for (row, mean) in means.into_iter().enumerate() {
             let base = found.base[if found.base.len() == 1 { 0 } else { row }];
             let values = &mut found.values[row * n_features..][..n_features];
             let rest = mean - (base + values.iter().sum::<f64>());
             let size: f64 = values.iter().map(|value| value.abs()).sum();
-            for value in values {
-                // Equal shares where nothing is contributed.
-                *value += rest * if size > 0.0 { value.abs() / size } else { 1.0 / n_features as f64 };
+            for (value, &weight) in values.iter_mut().zip(weights) {
+                let equal = if weight > 0.0 { 1.0 / n_cut } else { 0.0 };
+                *value += rest * if size > 0.0 { value.abs() / size } else { equal };
             }
         }
         Ok(found)
