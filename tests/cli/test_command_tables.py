@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,29 @@ def test_a_column_whose_name_holds_a_comma_can_be_named(
     said = fails(capsys, *fit, "--drop", "b,c")
     assert said.startswith("t.csv: there is no column 'b' (to be left out); its columns are a, ")
     assert said.endswith('are a, "b,c", d, y')
+
+
+def test_fit_says_which_columns_are_categories_in_a_log_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f'"{i + 1},001.73",{i}.5%,{"uv"[i % 2]},{i},{i % 2}\n' for i in range(30))
+    Path("t.csv").write_text(f"price,share,kind,x,y\n{rows}")
+    said = "categories: {}; all other features are numbers (--categorical adds some)\n"
+    doubt = (
+        "boscage fit: warning: column '{}' is taken for categories, 30 different ones in 30 rows, "
+        "since it is text; numbers must have neither thousands separators nor per cent signs "
+        "(--categorical {} takes it so without this warning)\n"
+    )
+    fit = ["fit", "t.csv", "-t", "y", *FEW]
+    for chunk in ("7", "1000"):
+        run(*fit, "--categorical", "share", "--chunk-rows", chunk)
+        found = said.format("price (30), share (30), kind (2)")
+        assert capsys.readouterr().err == doubt.format("price", "price") + found
+    run(*fit, "--drop", "price,share")
+    assert capsys.readouterr().err == said.format("kind (2)")
+    run(*fit, "--features", "x")
+    assert capsys.readouterr().err == ""
+    run(*fit, "--drop", "price,share")
+    run("info", "t.boscage")
+    assert re.search("^categories +kind: u, v$", capsys.readouterr().out, re.MULTILINE)

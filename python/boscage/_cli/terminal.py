@@ -1,4 +1,8 @@
-"""Progress and notes: on a terminal only, so that a pipe or a log holds nothing but warnings."""
+"""What commands say beside their results.
+
+Progress and remarks come on a terminal only, so that a pipe or a log holds nothing but warnings and
+notes: what a command has decided by looking at the table, and the user may want otherwise.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,14 @@ def progress(description: str, total: int | None = None) -> tqdm:
 
 
 def remark(text: str) -> None:
-    """Print a note to the error stream if it is a terminal."""
+    """Print a remark to the error stream if it is a terminal."""
     if sys.stderr.isatty():
-        print(text, file=sys.stderr)
+        note(text)
+
+
+def note(text: str) -> None:
+    """Print a note to the error stream, whatever it is."""
+    print(text, file=sys.stderr)
 
 
 def warn(command: str, text: str) -> None:

@@ -32,7 +32,7 @@ from boscage._cli.reading import columns, labels
 from boscage._cli.reading.categories import Categories, check_named, text_columns
 from boscage._cli.reading.sources import STDIN, Source
 from boscage._cli.reading.tables import Chunk
-from boscage._cli.terminal import progress, remark, warn
+from boscage._cli.terminal import note, progress, remark, warn
 from boscage._cli.wording import naming_options
 
 
@@ -117,6 +117,8 @@ class Plan:
             remark(f"task: {task} (--task decides otherwise)")
             if (doubt := survey.target.doubt()) is not None:
                 warn("fit", doubt)
+        for doubt in survey.categories.doubts(args.categorical):
+            warn("fit", doubt)
         kind = survey.target.kind if task == CLASSIFICATION else Kind.NUMBER
         settings = given | {"random_state": args.random_state, "n_jobs": args.n_jobs}
         return cls(task, settings, kind, args.target)
@@ -163,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
     models.save(model, output, notes)
     if categories.columns:
         sizes = ", ".join(f"{name} ({size})" for name, size in categories.sizes().items())
-        remark(f"categories: {sizes}; all other features are numbers (--categorical adds some)")
+        note(f"categories: {sizes}; all other features are numbers (--categorical adds some)")
     remark(f"{output}: {plan.task}, {survey.n_rows} rows, {len(features)} features")
 
 

@@ -6,7 +6,7 @@ values. So a column of numbers in which few cells hold something else is still r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boscage._cli.errors import UserError
+from boscage._cli.reading.labels import MIN_DOUBT
 from boscage._cli.reading.sources import Source
 from boscage._cli.reading.tables import NUMBER, Chunk, is_text
 from boscage._input.columns import take
@@ -71,6 +72,18 @@ class Categories:
         columns = self._columns()
         return {name: len(columns[i].labels) for i, name in enumerate(self.columns)}
 
+    def doubts(self, named: Collection[str]) -> Iterator[str]:
+        """Why columns, unless they are named, might not be meant as such: most values differ."""
+        columns = self._columns()
+        for i, name in enumerate(self.columns):
+            n_rows, size = np.count_nonzero(columns[i].codes >= 0), len(columns[i].labels)
+            if name not in named and n_rows >= MIN_DOUBT and size > n_rows / 2:
+                yield (
+                    f"column {name!r} is taken for categories, {size} different ones in {n_rows}"
+                    " rows, since it is text; numbers must have neither thousands separators nor"
+                    f" per cent signs (--categorical {name} takes it so without this warning)"
+                )
+
     def tables(self, y: NDArray[Any], features: Sequence[str]) -> list[Any]:
         """The estimators' parameter ``categories``, learned from all rows."""
         if y.dtype.kind != "f":
@@ -80,5 +93,7 @@ class Categories:
         return [found.get(name) for name in features]
 
     def _columns(self) -> Any:
+        if not self.columns:
+            return {}
         table = pa.concat_tables(self.held)
         return take(table, range(len(self.columns)))[0]
