@@ -51,6 +51,31 @@ def test_intervals_hold_what_they_say(make: Any) -> None:
     assert 0.92 < np.mean(ratios) < 1.35
 
 
+@pytest.mark.parametrize("signal", [0.0, 3.0])
+@pytest.mark.parametrize(("n", "least"), [(5, 0.83), (12, 0.85), (20, 0.85)])
+def test_few_rows_do_not_make_intervals_narrow(n: int, least: float, signal: float) -> None:
+    covered = []
+    for seed in range(40):
+        rng = np.random.default_rng((seed, n))
+        x = rng.uniform(size=(n + 200, 2))
+        y = np.sin(signal * x[:, 0]) + 0.3 * rng.normal(size=n + 200)
+        model = MondrianForestRegressor(20, random_state=seed).fit(x[:n], y[:n])
+        dist = model.predict_dist(x[n:])
+        covered.append(interval_coverage(y[n:], *dist.interval(0.9)))
+    # Before, .70 to .82 of them.
+    assert least < np.mean(covered) < 0.95
+
+
+def test_alternating_targets_do_not_look_constant() -> None:
+    """Of every second row, which once were those that are left out, all targets are the same."""
+    x = np.arange(2000.0)[:, np.newaxis]
+    y = x[:, 0] % 2
+    dist = MondrianForestRegressor(20, random_state=0).fit(x, y).predict_dist(x[::7])
+    low, high = dist.interval(0.9)
+    assert np.all(dist.std < 0.6)  # once 6.8
+    assert np.all((low < 0.1) & (high > 0.9))
+
+
 @pytest.mark.parametrize("make", [linear, friedman])
 def test_the_prior_is_wide_beside_the_rows_and_far_away(make: Any) -> None:
     x, y = make(0)

@@ -32,6 +32,9 @@ MIN_GAIN = 0.05
 """By how much the logarithm of the scale of errors in blocks must fall, on average."""
 MAX_LOSS = 0.02
 """By how much it may grow on one side of a feature, and for rows left out at random."""
+LOSS_SHARE = 0.1
+"""The same for rows left out at random, as a share of the average gain in blocks. The small forests
+exaggerate what a slope costs there, above all beside a season."""
 MIN_SHARE = 0.1
 """The smallest share of the rows in a block. Where fewer lie beyond a third of the way from a
 feature's median to its greatest or least value, the feature has a tail."""
@@ -64,10 +67,13 @@ def choose_trend(
     candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
     # A feature without a rate has no slope.
     may_have = is_number & (learned.weights > 0.0)
-    features = [int(d) for d in np.sort(candidates) if may_have[d] and trial.helps(int(d))]
+    gains = {int(d): trial.gain_beyond(int(d)) for d in np.sort(candidates) if may_have[d]}
+    features = [d for d, gain in gains.items() if gain >= MIN_GAIN]
+    if not features:
+        return []
     at_random = np.arange(len(some.X)) < len(some.X) // 3
-    hurts = features and trial.gain(~at_random, at_random, features) < -MAX_LOSS
-    return [] if hurts else features
+    most = max(MAX_LOSS, LOSS_SHARE * float(np.mean([gains[d] for d in features])))
+    return features if trial.gain(~at_random, at_random, features) >= -most else []
 
 
 class _Trial:
@@ -85,8 +91,8 @@ class _Trial:
             own["hyperparameters"] = "ml"
         self._settings = {**settings, "noise": "global", "joint_kernel": "trees", **own}
 
-    def helps(self, feature: int) -> bool:
-        """Whether a slope improves what is predicted beyond the rows, and harms on no side."""
+    def gain_beyond(self, feature: int) -> float:
+        """How much better rows beyond the others are predicted with a slope; 0 if it may harm."""
         sides: list[float] = []
         x = self._X[:, feature]
         for block, other in _thirds(x):
@@ -94,10 +100,12 @@ class _Trial:
             ways = [rows for rows in (~block, other) if np.ptp(x[rows]) > 0.0]
             sides.append(float(np.mean([self.gain(rows, block, [feature]) for rows in ways])))
             if sides[-1] < -MAX_LOSS:
-                return False
-        if not sides or np.mean(sides) < MIN_GAIN:
-            return False
-        return all(self.gain(~tail, tail, [feature]) >= MIN_GAIN for tail in _tails(x))
+                return 0.0
+        gain = float(np.mean(sides)) if sides else 0.0
+        if gain < MIN_GAIN:
+            return 0.0
+        helps = all(self.gain(~tail, tail, [feature]) >= MIN_GAIN for tail in _tails(x))
+        return gain if helps else 0.0
 
     def gain(self, rows: BoolArray, block: BoolArray, features: list[int]) -> float:
         """How much better a forest of some rows predicts a block if these features have slopes."""

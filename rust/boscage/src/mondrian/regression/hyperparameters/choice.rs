@@ -142,7 +142,9 @@ pub(crate) fn choose_from<S: Scalar>(
     let far = settings.prior_scale.map(|scale| {
         // Also with a trend, which may end anywhere.
         let start = by_heuristic(&all);
-        let variance = scale * scale * (start.clock(f64::INFINITY) + start.noise_variance);
+        let is_fitted = settings.rule == HyperparameterRule::LeaveOneOut;
+        let widening = if is_fitted { leave_one_out::widening(n) } else { 1.0 };
+        let variance = widening * scale * scale * (start.clock(f64::INFINITY) + start.noise_variance);
         FarPrior {
             variance,
             coarse_rate: settings.prior_rate.unwrap_or(LEAST_PRIOR_RATE) * total_weight,

@@ -4,7 +4,7 @@ use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::joint::{LeftOutPlace, Trees};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hyperparameters::left_out_rows::LeftOutRow;
+use crate::mondrian::regression::hyperparameters::left_out_rows::{LeftOutRow, thin_out};
 use crate::mondrian::regression::hyperparameters::search::{FARTHEST, WORTHWHILE, climb};
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
 use crate::mondrian::regression::joint::Standard;
@@ -201,7 +201,7 @@ impl<S: Scalar> Trial<'_, S> {
         let is_chosen = |place: &usize| self.chosen.numbers[self.order[*place] as usize].is_some();
         let (mut places, others): (Vec<usize>, Vec<usize>) = (0..self.order.len()).partition(is_chosen);
         let room = FEW_ROWS.saturating_sub(places.len()).max(1);
-        places.extend(others.iter().step_by(others.len().div_ceil(room).max(1)));
+        places.extend(thin_out(&others, room));
         places.sort_unstable();
         places
     }

@@ -36,6 +36,9 @@ const LEAST_NOISE: f64 = 1e-3;
 const FULL_SPREAD: f64 = 4.0;
 /// A delay seldom raises the mean log density by more.
 const DELAY_GAINS: f64 = 0.05;
+/// Numbers that are fitted: four hyperparameters, the share and the spread of trees, how many rows a parent's factor counts as,
+/// and three of the tails.
+const FITTED: f64 = 10.0;
 /// Values of `gamma_2` whose clocks are kept, 8 bytes a split each: that of the best point so far, and its neighbours.
 const REMEMBERED: usize = 3;
 
@@ -69,6 +72,14 @@ impl Chosen {
     pub(crate) fn alone(hyper: Hyperparameters) -> Self {
         Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: PRIOR }
     }
+}
+
+/// The factor on variances that were fitted to so many rows.
+///
+/// Rows that are left out are predicted better by what was chosen for them than other rows are. Where so many numbers are
+/// fitted to `n` rows, the squared error at another row is greater by about the share [`FITTED`]` / n`.
+pub(super) fn widening(n_rows: usize) -> f64 {
+    1.0 + FITTED / n_rows as f64
 }
 
 /// The hyperparameters under which rows that are left out are most likely: the noise's share and `gamma_2`
@@ -115,6 +126,7 @@ pub(crate) fn maximise<S: Scalar>(
         joint,
         heuristic,
         far,
+        widening: widening(forest.n_rows()),
         fixed,
         noise: settings.noise,
         clocks: Vec::new(),
@@ -162,6 +174,8 @@ struct Search<'a, S> {
     joint: Option<(Standard, Vec<f64>)>,
     heuristic: Hyperparameters,
     far: Option<FarPrior>,
+    /// The factor on variances for what is fitted to few rows.
+    widening: f64,
     /// Whether the noise variance is.
     fixed: bool,
     noise: Noise,
@@ -241,6 +255,7 @@ impl<S: Scalar> Search<'_, S> {
             return (score(&rows, &self.trial.weights, 1.0), alone);
         }
         let (score, scale, tails) = likeliest(self.noise, &rows, &self.trial.weights, most);
+        let scale = (self.widening * scale).min(most);
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
         (score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone })
     }

@@ -6,6 +6,7 @@ use crate::mondrian::prediction::stop::{Branch, Stop};
 use crate::mondrian::regression::moments::{NodeMoments, weighted};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
+use crate::random::keyed::Stream;
 
 /// Rows that are left out (about).
 const ROWS: usize = 1000;
@@ -31,8 +32,14 @@ pub(super) fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Ve
     if single.is_empty() {
         single = (0..order.len()).collect();
     }
-    let every = single.len().div_ceil(ROWS);
-    single.into_iter().step_by(every).map(|place| order[place]).collect()
+    thin_out(&single, ROWS).map(|place| order[place]).collect()
+}
+
+/// At most `most` of some places: of as many in a row, one at random. If it were each time the first, targets that alternate
+/// from row to row would look constant.
+pub(super) fn thin_out(places: &[usize], most: usize) -> impl Iterator<Item = usize> {
+    let mut stream = Stream::new(0, 0);
+    places.chunks(places.len().div_ceil(most).max(1)).map(move |some| some[stream.below(some.len())])
 }
 
 /// The paths of some of a tree's rows. All rows go down together, so that the memory of their nodes is
