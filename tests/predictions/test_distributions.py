@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import beta
+from scipy.special import beta, stdtr
 
 from boscage import (
     MCMC,
@@ -232,6 +232,43 @@ def test_no_quantile_is_nan(df: float, q: float) -> None:
     dist = StudentMixture([0.5, 0.5], [[df, 2.0 * df]], [[1.0, -1.0]], [[1e-3, 1e3]])
     assert np.isfinite(dist.quantile(q)).all()
     assert np.sign(dist.quantile(q)) == np.sign(q - 0.5)
+
+
+def students_with_copies(n_copies: int) -> StudentMixture:
+    """Four components by row, one of them of weight zero, each so many times."""
+    weights = np.tile([0.5, 0.2, 0.3, 0.0], n_copies) / n_copies
+    parts = [[5.0, 3.0, 8.0, 3.0], [-2.0, 0.0, -0.0, 0.0], [0.25, 1.0, 2.0, 1.0]]
+    df, location, scale = (np.tile(part, (20, n_copies)) for part in parts)
+    return StudentMixture(weights, df, location + np.arange(20.0)[:, None] // 2, scale)
+
+
+def test_copies_of_students_change_nothing() -> None:
+    one, many = students_with_copies(1), students_with_copies(7)
+    y = np.linspace(-5.0, 9.0, 20)
+    for name, at in (("cdf", y), ("logpdf", y), ("crps", y), ("quantile", [1e-9, 0.1, 0.5])):
+        expected, found = getattr(one, name)(at), getattr(many, name)(at)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(many.crps(y), PredictiveDistribution.crps(many, y), rtol=1e-12)
+    for empty in (many.quantile([]), many.cdf(np.empty((0, 20)))):
+        assert empty.shape == (0, 20)
+    assert many[:0].crps([]).shape == many[:0].quantile(0.5).shape == (0,)
+
+
+def test_copies_of_students_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+
+    def counted(df: Any, z: Any) -> Any:
+        counts.append(np.size(z))
+        return stdtr(df, z)
+
+    monkeypatch.setattr("boscage.distributions._student.stdtr", counted)
+    dist = students_with_copies(250)
+    limits = {"interval": (0.9, 100), "quantile": (0.5, 50), "cdf": (0.0, 4), "crps": (0.0, 4000)}
+    for name, (at, most) in limits.items():
+        counts.clear()
+        getattr(dist, name)(np.full(20, at) if name == "crps" else at)
+        # Each row has four distinct components, of a thousand.
+        assert sum(counts) <= most * 20, name
 
 
 def test_densities_far_away_do_not_vanish() -> None:

@@ -10,14 +10,23 @@ a panel and F is monotone, so F differs at two nodes if it has a step between th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from boscage._types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from boscage.distributions._base import PredictiveDistribution
+Self = TypeVar("Self", bound="_Distribution")
+
+
+class _Distribution(Protocol):
+    """What a score needs of a distribution for each of several rows."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self: Self, rows: Any, /) -> Self: ...
+    def cdf(self, y: FloatArray, /) -> FloatArray: ...
+    def quantile(self, q: FloatArray, /) -> FloatArray: ...
+
 
 # Gauss-Lobatto: the ends of [-1, 1] and the extrema of a Legendre polynomial.
 _LEGENDRE = np.polynomial.Legendre.basis(8)
@@ -30,7 +39,7 @@ _MAX_HALVINGS = 50
 _PANELS = 512
 
 
-def integrated_crps(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
+def integrated_crps(dist: _Distribution, y: FloatArray) -> FloatArray:
     """CRPS of each row; that of an infinite value is infinite."""
     finite = np.isfinite(y)
     out = np.abs(y)
@@ -39,9 +48,9 @@ def integrated_crps(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
     return out
 
 
-def _crps_of_finite(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
+def _crps_of_finite(dist: _Distribution, y: FloatArray) -> FloatArray:
     n = len(dist)
-    low, middle, high = dist.quantile([0.1, 0.5, 0.9])
+    low, middle, high = dist.quantile(np.array([0.1, 0.5, 0.9]))
     scale = np.maximum(high - low + np.abs(y - middle), np.finfo(np.float64).tiny)
 
     row = np.tile(np.arange(n), 2)
@@ -81,7 +90,7 @@ def _crps_of_finite(dist: PredictiveDistribution, y: FloatArray) -> FloatArray:
 
 
 def _panels(
-    dist: PredictiveDistribution,
+    dist: _Distribution,
     y: FloatArray,
     scale: FloatArray,
     row: IntArray,

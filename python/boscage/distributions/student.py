@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, logsumexp
 
 from boscage import _validation
 from boscage._types import FloatArray
-from boscage.distributions import _student
 from boscage.distributions._base import PredictiveDistribution
-
-_MAX_STEPS = 250
-_LARGEST = np.finfo(np.float64).max
-# Values are processed in blocks of about this many components, which bounds temporary arrays.
-_BLOCK = 1 << 17
+from boscage.distributions._crps import integrated_crps
+from boscage.distributions._distinct_students import DistinctStudents, blocks
 
 
 class StudentMixture(PredictiveDistribution):
@@ -125,24 +120,7 @@ class StudentMixture(PredictiveDistribution):
         ValueError
             If the last axis of `y` has a length other than 1 and the number of rows.
         """
-        constant = self._log_normaliser()
-
-        def density(z: FloatArray) -> FloatArray:
-            each = constant - 0.5 * (self.df + 1.0) * _student.log_growth(self.df, z)
-            return np.asarray(logsumexp(each, axis=-1, b=self.weights))
-
-        return self._evaluate(density, y)
-
-    def _log_normaliser(self) -> FloatArray:
-        """Logarithm of the density of each component at its location."""
-        df = self.df
-        constant: FloatArray = (
-            gammaln(0.5 * (df + 1.0))
-            - gammaln(0.5 * df)
-            - 0.5 * np.log(df * np.pi)
-            - np.log(self.scale)
-        )
-        return constant
+        return self._evaluate(DistinctStudents.logpdf, y)
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """Evaluate the probability that the target is at most ``y``.
@@ -161,18 +139,45 @@ class StudentMixture(PredictiveDistribution):
         ValueError
             If the last axis of `y` has a length other than 1 and the number of rows.
         """
-        return np.minimum(self._evaluate(lambda z: _student.cdf(self.df, z) @ self.weights, y), 1.0)
+        return self._evaluate(DistinctStudents.cdf, y)
 
-    def _evaluate(self, function: Callable[[FloatArray], FloatArray], y: ArrayLike) -> FloatArray:
-        """A function of the standardised values, of shape (..., n_rows, n_components), at ``y``."""
+    def _evaluate(
+        self, function: Callable[[DistinctStudents, FloatArray], FloatArray], y: ArrayLike
+    ) -> FloatArray:
         lines, shape = self._lines(y)
         out = np.empty(lines.shape)
-        n = max(1, _BLOCK // max(1, self.df.size))
-        for part in (slice(i, i + n) for i in range(0, len(lines), n)):
-            with np.errstate(over="ignore"):
-                z = (lines[part, :, None] - self.location) / self.scale
-            out[part] = function(z)
+        for rows, components in self._blocks():
+            out[:, rows] = function(components, lines[:, rows])
         return out.reshape(shape)
+
+    def _blocks(self) -> Iterator[tuple[slice, DistinctStudents]]:
+        return blocks(self.weights, self.df, self.location, self.scale)
+
+    def crps(self, y: ArrayLike) -> FloatArray:
+        r"""Continuous ranked probability score of each row; smaller is better.
+
+        .. math:: CRPS(F, y) = \int (F(x) - 1[x \ge y])^2 \, dx
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            What was observed.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            In units of ``y``.
+
+        Raises
+        ------
+        ValueError
+            If `y` has another shape.
+        """
+        observed = self._observed(y)
+        out = np.empty(len(self))
+        for rows, components in self._blocks():
+            out[rows] = integrated_crps(components, observed[rows])
+        return out
 
     # -- quantiles and draws ----------------------------------------------------------------------
 
@@ -196,39 +201,9 @@ class StudentMixture(PredictiveDistribution):
         """
         wanted = _validation.check_probabilities("q", q)
         out = np.empty((wanted.size, len(self)))
-        for line, value in zip(out, wanted.ravel(), strict=True):
-            line[:] = self._one_quantile(float(value))
+        for rows, components in self._blocks():
+            out[:, rows] = components.quantile(wanted.ravel())
         return out.reshape(*wanted.shape, len(self))
-
-    def _one_quantile(self, q: float) -> FloatArray:
-        if q in (0.0, 1.0):
-            return np.full(len(self), np.inf if q else -np.inf)
-        # A value too large for a float becomes the largest one, so that brackets are finite.
-        with np.errstate(over="ignore"):
-            each = self.location + self.scale * _student.quantile(self.df, q)
-            each = np.clip(each, -_LARGEST, _LARGEST)
-            # A mixture's quantile lies between the least and the greatest of its components'.
-            low, high = each.min(axis=1), each.max(axis=1)
-            x: FloatArray = np.clip(each @ self.weights, low, high)
-            last_step = high - low
-        constant = self._log_normaliser()
-        for _ in range(_MAX_STEPS):
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                z = (x[:, None] - self.location) / self.scale
-                excess = _student.cdf(self.df, z) @ self.weights - q
-                logs = constant - 0.5 * (self.df + 1.0) * _student.log_growth(self.df, z)
-                step = excess / (np.exp(logs) @ self.weights)
-                newton = x - step
-            low, high = np.where(excess < 0.0, x, low), np.where(excess > 0.0, x, high)
-            # Where a Newton step leaves the bracket or hardly shrinks, halve the bracket instead.
-            use = (newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * last_step)
-            following = np.where(use, newton, _middle(low, high))
-            following = np.where(excess == 0.0, x, following)
-            last_step = np.abs(following - x)
-            x = following
-            if (last_step <= 2.0 * np.finfo(np.float64).eps * np.abs(x)).all():
-                break
-        return x
 
     def sample(
         self,
@@ -260,11 +235,3 @@ class StudentMixture(PredictiveDistribution):
         away = self.scale[rows, which] * generator.standard_t(self.df[rows, which])
         draws: FloatArray = self.location[rows, which] + away
         return draws
-
-
-def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Where to halve a bracket: at the geometric mean if its ends differ by orders of magnitude."""
-    small, large = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
-    is_wide = (np.sign(low) == np.sign(high)) & (small < 1e-3 * large)
-    geometric = np.copysign(np.sqrt(small) * np.sqrt(large), low)
-    return np.where(is_wide, geometric, 0.5 * low + 0.5 * high)
