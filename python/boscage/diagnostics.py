@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
@@ -17,14 +18,14 @@ from boscage._types import FloatArray
 __all__ = ["ChainSummary", "SummaryRow", "effective_size", "r_hat", "spectral_size"]
 
 
-def r_hat(draws: FloatArray) -> float:
+def r_hat(draws: ArrayLike) -> float:
     """Rank-normalised split R-hat: the greater of that of the draws and of their distances.
 
     Distances are those to the median of all draws.
 
     Parameters
     ----------
-    draws : ndarray of shape (n_chains, n_draws)
+    draws : array-like of shape (n_chains, n_draws)
         Draws of one number.
 
     Returns
@@ -33,29 +34,35 @@ def r_hat(draws: FloatArray) -> float:
         Near one if the chains agree; infinite if each chain is constant and they differ; NaN for
         fewer than four draws per chain, or if all draws are equal.
 
+    Raises
+    ------
+    ValueError
+        If `draws` has another shape, or is empty.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> bool(r_hat(rng.normal(size=(4, 500))) < 1.01)
     True
     """
-    if draws.shape[1] < 4:
+    chains = _checked(draws)
+    if chains.shape[1] < 4:
         return float("nan")
-    halves = _split(draws)
+    halves = _split(chains)
     folded = np.abs(halves - np.median(halves))
     # One of the two may be NaN: distances can be equal although draws are not.
     bulk, tail = (_plain_r_hat(_normal_scores(part)) for part in (halves, folded))
     return float(np.fmax(bulk, tail))
 
 
-def effective_size(draws: FloatArray) -> float:
+def effective_size(draws: ArrayLike) -> float:
     """Effective sample size of the rank-normalised draws ("bulk" ESS).
 
     It is the number of independent draws whose mean would be as precise.
 
     Parameters
     ----------
-    draws : ndarray of shape (n_chains, n_draws)
+    draws : array-like of shape (n_chains, n_draws)
         Draws of one number.
 
     Returns
@@ -63,15 +70,32 @@ def effective_size(draws: FloatArray) -> float:
     float
         NaN for fewer than four draws per chain, or if all draws are equal.
 
+    Raises
+    ------
+    ValueError
+        If `draws` has another shape, or is empty.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> bool(effective_size(rng.normal(size=(4, 500))) > 1000.0)
     True
     """
-    if draws.shape[1] < 4:
+    chains = _checked(draws)
+    if chains.shape[1] < 4:
         return float("nan")
-    return _plain_size(_normal_scores(_split(draws)))
+    return _plain_size(_normal_scores(_split(chains)))
+
+
+def _checked(draws: ArrayLike) -> FloatArray:
+    """Draws with a row for each chain."""
+    chains = np.asarray(draws, dtype=np.float64)
+    if chains.ndim != 2 or not chains.size:
+        raise ValueError(
+            f"draws has shape {chains.shape}, expected (n_chains, n_draws) with at least one of "
+            "each; [draws] makes one chain of a list of draws"
+        )
+    return chains
 
 
 def _split(draws: FloatArray) -> FloatArray:
@@ -126,7 +150,7 @@ def _autocovariance(draws: FloatArray) -> FloatArray:
     return covariance
 
 
-def spectral_size(draws: FloatArray) -> float:
+def spectral_size(draws: ArrayLike) -> float:
     """Effective sample size as R's package coda estimates it.
 
     For each chain it is the number of draws times their variance divided by their spectral density
@@ -135,15 +159,20 @@ def spectral_size(draws: FloatArray) -> float:
 
     Parameters
     ----------
-    draws : ndarray of shape (n_chains, n_draws)
+    draws : array-like of shape (n_chains, n_draws)
         Draws of one number.
 
     Returns
     -------
     float
         A chain of equal draws, or of draws on a straight line, counts as 0.
+
+    Raises
+    ------
+    ValueError
+        If `draws` has another shape, or is empty.
     """
-    return sum(_spectral_size(chain) for chain in draws)
+    return sum(_spectral_size(chain) for chain in _checked(draws))
 
 
 # Draws whose distance from a straight line, relative to their spread, is at most this lie on it.

@@ -99,13 +99,7 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     >>> round(crps([0.0], ([0.0], [1.0])), 6)
     0.233695
     """
-    is_point: BoolArray = np.zeros((), dtype=np.bool_)
-    if isinstance(y_pred, tuple) and len(y_pred) == 2:
-        std = np.asarray(y_pred[1], dtype=np.float64)
-        # Squares of the smallest ones vanish.
-        is_point = (std >= 0.0) & (std * std == 0.0)
-        y_pred = y_pred[0], np.where(is_point, 1.0, std)
-    observed, dist = _pair(y_true, y_pred)
+    observed, dist, is_point = _pair_or_points(y_true, y_pred)
     return float(np.mean(np.where(is_point, np.abs(observed - dist.mean), dist.crps(observed))))
 
 
@@ -127,7 +121,8 @@ def interval_coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> 
     Raises
     ------
     ValueError
-        If `y_true` holds values that are not finite numbers, or a lower end exceeds its upper end.
+        If `y_true` holds values that are not finite numbers, the ends are of another length, or a
+        lower end exceeds its upper end.
 
     Examples
     --------
@@ -135,8 +130,7 @@ def interval_coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> 
     0.5
     """
     observed = _observed(y_true)
-    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), observed.shape)
-    high = np.broadcast_to(np.asarray(upper, dtype=np.float64), observed.shape)
+    low, high = _ends("lower", lower, observed), _ends("upper", upper, observed)
     crossed = np.flatnonzero(~(low <= high))
     if crossed.size:
         i = crossed[0]
@@ -188,7 +182,7 @@ def calibration_table(
         What was observed.
     y_pred : PredictiveDistribution or (mean, std)
         What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
-        standard deviations of Gaussians.
+        standard deviations of Gaussians, which may be 0: such an interval holds its mean alone.
     levels : array-like of float, default=0.1, 0.2, ..., 0.9
         Nominal coverages, in (0, 1).
     quantiles : {"gaussian", "exact"}, default="gaussian"
@@ -203,7 +197,8 @@ def calibration_table(
     ------
     ValueError
         If `levels` are not in (0, 1), `quantiles` is another word, `y_true` holds values that are
-        not finite numbers, or `y_true` has another length than `y_pred`.
+        not finite numbers, `y_true` has another length than `y_pred`, or a standard deviation is
+        negative.
     TypeError
         If `y_pred` is neither a distribution nor a pair.
 
@@ -215,7 +210,7 @@ def calibration_table(
     [0.6, 0.6]
     """
     _validation.check_choice("quantiles", quantiles, ("gaussian", "exact"))
-    observed, dist = _pair(y_true, y_pred)
+    observed, dist, is_point = _pair_or_points(y_true, y_pred)
     claimed = np.asarray(levels, dtype=np.float64)
     if claimed.ndim != 1 or not ((claimed > 0.0) & (claimed < 1.0)).all():
         raise ValueError(f"levels must be a list of numbers in (0, 1), found {levels!r}")
@@ -225,6 +220,7 @@ def calibration_table(
     else:
         # y lies in the central interval of coverage c if and only if |2 F(y) - 1| <= c.
         inside = np.abs(2.0 * dist.cdf(observed) - 1.0) <= claimed[:, None]
+    inside = np.where(is_point, observed == dist.mean, inside)
     return CalibrationTable(claimed, inside.mean(axis=1))
 
 
@@ -423,3 +419,28 @@ def _pair(y_true: ArrayLike, y_pred: Prediction) -> tuple[FloatArray, Predictive
             f"y_true has {len(observed)} rows, y_pred has {len(dist)}; expected as many"
         )
     return observed, dist
+
+
+def _pair_or_points(
+    y_true: ArrayLike, y_pred: Prediction
+) -> tuple[FloatArray, PredictiveDistribution, BoolArray]:
+    """The same, and which Gaussians are points: what is returned for them has their mean alone."""
+    is_point: BoolArray = np.zeros((), dtype=np.bool_)
+    if isinstance(y_pred, tuple) and len(y_pred) == 2:
+        std = np.asarray(y_pred[1], dtype=np.float64)
+        # Squares of the smallest ones vanish, and those of the largest ones are refused later.
+        with np.errstate(over="ignore"):
+            is_point = (std >= 0.0) & (std * std == 0.0)
+        y_pred = y_pred[0], np.where(is_point, 1.0, std)
+    return *_pair(y_true, y_pred), is_point
+
+
+def _ends(name: str, given: ArrayLike, observed: FloatArray) -> FloatArray:
+    """One end of an interval for each row."""
+    ends = np.asarray(given, dtype=np.float64)
+    if ends.shape not in ((), (1,), observed.shape):
+        found = len(ends) if ends.ndim == 1 else f"the shape {ends.shape}"
+        raise ValueError(
+            f"y_true has {len(observed)} rows, {name} has {found}; expected as many, or a number"
+        )
+    return np.broadcast_to(ends, observed.shape)

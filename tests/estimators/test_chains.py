@@ -16,7 +16,7 @@ from boscage import (
     BayesianTreeClassifier,
     BayesianTreeRegressor,
 )
-from boscage.diagnostics import effective_size, r_hat
+from boscage.diagnostics import effective_size, r_hat, spectral_size
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -212,3 +212,12 @@ def test_trees_from_chains_have_a_summary() -> None:
     assert str(summary).splitlines()[1].startswith(next(iter(summary)))
     with pytest.raises(AttributeError, match="fit it with sampler='mcmc'"):
         BayesianTreeRegressor(random_state=0).fit(X, N).summary()
+
+
+@pytest.mark.parametrize("statistic", [r_hat, effective_size, spectral_size])
+def test_diagnostics_take_lists_and_refuse_what_has_no_chains(statistic: Any) -> None:
+    draws = [[1, 2, 4, 3, 6, 5], [2, 1, 3, 5, 4, 7]]
+    assert statistic(draws) == statistic(np.array(draws, dtype=float)) > 0.0
+    for wrong in ([1.0, 2.0, 3.0, 4.0], np.zeros((0, 5)), np.zeros((2, 0)), np.zeros((1, 2, 3)), 1):
+        with pytest.raises(ValueError, match=r"expected \(n_chains, n_draws\) with at least one"):
+            statistic(wrong)

@@ -74,6 +74,18 @@ def test_calibration_table_of_gaussians(quantiles: Any) -> None:
     assert str(table).splitlines()[0].split()[1:] == [f"{p}%" for p in range(10, 100, 10)]
 
 
+@pytest.mark.parametrize("quantiles", ["gaussian", "exact"])
+def test_an_interval_without_spread_holds_its_mean_alone(quantiles: Any) -> None:
+    mean = np.array([1.0, 2.0, 3.0, 4.0])
+    for std in (0.0, np.zeros(4), 1e-200):
+        table = calibration_table([1.0, 2.5, 3.0, 4.0], (mean, std), quantiles=quantiles)
+        assert (table.observed == 0.75).all()
+    some = calibration_table(
+        [1.1, 2.0], ([1.0, 1.0], [1.0, 0.0]), levels=[0.5], quantiles=quantiles
+    )
+    assert some.observed.tolist() == [0.5]
+
+
 def test_exact_table_counts_what_intervals_hold() -> None:
     rng = np.random.default_rng(1)
     dist = GaussianMixture(
@@ -163,6 +175,13 @@ def test_equal_labels_of_other_types_are_the_same_labels() -> None:
         (lambda: nlpd([1.0], ([0], [0])), "std must be positive"),
         (lambda: crps([1.0, 1.0], ([0, 0], [0, -1])), "std must be positive"),
         (lambda: crps([1.0], ([0], [np.nan])), "std must be positive"),
+        (lambda: crps([0.0], ([0.0], [1e200])), "from 1e-161 to 1e154.*found 1e\\+200"),
+        (lambda: nlpd([0.0], ([0.0], [np.inf])), "from 1e-161 to 1e154.*found inf"),
+        (lambda: nlpd([0.0], ([0.0], [1e-200])), "from 1e-161 to 1e154.*found 1e-200"),
+        (lambda: crps([1, 2], ([0, 0], [1, 1, 1])), r"std has shape \(3,\), expected \(2,\)"),
+        (lambda: calibration_table([1.0], ([0], [-1])), "std must be positive"),
+        (lambda: interval_coverage([1, 2], [0, 0, 0], 1), "has 2 rows, lower has 3; expected as"),
+        (lambda: interval_coverage([1, 2], 0, [[1], [2]]), r"upper has the shape \(2, 1\); exp"),
         (lambda: calibration_table(Y, (MEAN, STD), levels=[10, 20]), "levels must be"),
         (lambda: calibration_table(Y, (MEAN, STD), quantiles="x"), "quantiles must be"),
         (lambda: reliability_bins([0, 1], [[0.5, 0.4], [0.5, 0.5]]), "row 0 of y_prob sums to 0.9"),

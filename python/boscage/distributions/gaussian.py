@@ -117,7 +117,7 @@ class GaussianMixture(PredictiveDistribution):
         mean : array-like of shape (n_rows,)
             Means.
         std : array-like of shape (n_rows,) or float
-            Standard deviations; positive.
+            Standard deviations; positive. Their squares must be floats, as from 1e-161 to 1e154.
 
         Returns
         -------
@@ -126,7 +126,8 @@ class GaussianMixture(PredictiveDistribution):
         Raises
         ------
         ValueError
-            If `mean` is not one-dimensional, or `std` is not positive.
+            If `mean` is not one-dimensional, or `std` is not positive, out of that range, or of
+            another length.
         """
         centre = np.asarray(mean, dtype=np.float64)
         spread = np.asarray(std, dtype=np.float64)
@@ -134,10 +135,19 @@ class GaussianMixture(PredictiveDistribution):
             raise ValueError(f"mean must be one-dimensional, found shape {centre.shape}")
         if not (spread > 0.0).all():
             raise ValueError("std must be positive")
-        spread = np.broadcast_to(spread, centre.shape)
-        return cls(
-            np.arange(len(centre) + 1), np.ones(len(centre)), centre, np.square(spread, dtype=float)
-        )
+        if spread.shape not in ((), (1,), centre.shape):
+            raise ValueError(
+                f"std has shape {spread.shape}, expected {centre.shape} as mean has, or a number"
+            )
+        with np.errstate(over="ignore"):
+            variances = spread * spread
+        bad = spread[(variances == 0.0) | np.isinf(variances)]
+        if bad.size:
+            raise ValueError(
+                f"std must be from 1e-161 to 1e154, so that its square is a float, found {bad[0]:g}"
+            )
+        variances = np.broadcast_to(variances, centre.shape)
+        return cls(np.arange(len(centre) + 1), np.ones(len(centre)), centre, variances)
 
     # -- the object as a sequence of rows ---------------------------------------------------------
 
