@@ -312,7 +312,7 @@ def check_count(name: str, value: Any, minimum: int) -> int:
 
 def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = False) -> float:
     """A positive real number; optionally zero or infinity."""
-    number = _real(name, value)
+    number = to_float(name, value)
     if not (number >= 0.0 if zero else number > 0.0) or (finite and math.isinf(number)):
         bound = ">= 0" if zero else "> 0"
         raise ValueError(f"{name} must be {'finite and ' * finite}{bound}, found {value!r}")
@@ -321,16 +321,23 @@ def check_positive(name: str, value: Any, *, finite: bool = True, zero: bool = F
 
 def check_real(name: str, value: Any) -> float:
     """A finite number."""
-    number = _real(name, value)
+    number = to_float(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, found {value!r}")
     return number
 
 
-def _real(name: str, value: Any) -> float:
+def to_float(name: str, value: Any) -> float:
+    """A real number, infinite and NaN too."""
     if not is_real(value):
         raise TypeError(f"{name} must be a number, found {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        # Not shown, since it has hundreds of digits.
+        raise ValueError(
+            f"{name} must be a number below 1.8e308 in size, which a float can hold"
+        ) from None
 
 
 def check_probabilities(name: str, value: Any) -> FloatArray:

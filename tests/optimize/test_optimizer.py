@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from boscage import MondrianForestRegressor
 from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real, Space, Trial
@@ -312,6 +313,16 @@ def test_places_where_trials_fail_are_avoided():
     assert study.best_trial.value < 0.65
 
 
+def test_nothing_is_predicted_while_no_trial_is_complete():
+    study = small()
+    for _ in range(3):
+        study.tell(study.ask(), None)
+    with pytest.raises(NotFittedError, match="no trial is complete"):
+        study.predict(study.ask().params)
+    study.tell(study.ask(), 1.0)
+    assert np.isfinite(study.predict(study.ask().params)).all()
+
+
 def test_an_exception_fails_the_trial_and_ends_the_study():
     study = small()
 
@@ -352,6 +363,8 @@ def test_odd_values_are_borne(values, acquisition):
         (lambda s: s.tell(1, 1.0, constraints=[1.0, 2.0]), "expected 1 constraints"),
         (lambda s: s.tell(1, 1.0), "expected 1 constraints"),
         (lambda s: s.tell(1, 1.0, constraints=[math.nan]), "a constraint must be finite"),
+        (lambda s: s.tell(1, 10**400, constraints=[1.0]), "value must be a number below 1.8e308"),
+        (lambda s: s.tell(1, 1.0, constraints=[10**400]), "a number that is too large for a float"),
         (lambda s: s.ask(0), "n must be >= 1"),
         (lambda s: s.optimize(objective, 0), "n_trials must be >= 1"),
     ],

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._bases.lock import OwnLock, writing
@@ -329,7 +330,8 @@ class MondrianOptimizer(StudyFile):
         ------
         ValueError
             If the trial is finished already or unknown, values of parameters are not in the space,
-            or the number of constraints is another one than before. Nothing changes then.
+            the number of constraints is another one than before, or a number is too large for a
+            float. Nothing changes then.
         TypeError
             If an argument is of a wrong type.
         """
@@ -476,6 +478,8 @@ class MondrianOptimizer(StudyFile):
             If no trial is complete.
         """
         row = self.space.rows(self.space.positions(params)[None])
+        if not any(trial.state == "complete" for trial in self.trials):
+            raise NotFittedError("no trial is complete, so there is nothing to predict from")
         mean, std = self.surrogate.predict(row, return_std=True)
         return float(mean[0] if self.direction == "minimize" else -mean[0]), float(std[0])
 

@@ -62,22 +62,25 @@ class Trial:
         TypeError
             If `value` is no number, or `constraints` is no sequence of numbers.
         ValueError
-            If a constraint is not a finite number.
+            If a constraint is not a finite number, or a number is too large for a float.
         """
         limits = () if constraints is None else _limits(constraints)
         if value is None:
             return replace(self, state="failed", constraints=limits)
         if not _validation.is_real(value):
             raise TypeError(f"value must be a number or None, found {value!r}")
-        if not math.isfinite(value):
+        number = _validation.to_float("value", value)
+        if not math.isfinite(number):
             return replace(self, state="failed", constraints=limits)
-        return replace(self, state="complete", value=float(value), constraints=limits)
+        return replace(self, state="complete", value=number, constraints=limits)
 
 
 def _limits(constraints: Any) -> tuple[float, ...]:
     """Finite numbers, one for each constraint."""
     try:
         limits = np.asarray(constraints, dtype=float)
+    except OverflowError:
+        raise ValueError("constraints hold a number that is too large for a float") from None
     except (TypeError, ValueError):
         limits = np.empty(())
     if limits.ndim != 1:
