@@ -245,6 +245,17 @@ def test_equal_targets_give_a_warning_about_the_noise() -> None:
     assert (high - low > 1.0).all()
 
 
+@pytest.mark.filterwarnings("ignore:y has no other value")
+def test_predictions_of_equal_targets_follow_their_unit() -> None:
+    # With 100 draws there would be a warning of chains that disagree, which cannot be helped.
+    model = BARTRegressor(10, n_chains=2, n_burn=50, n_draws=100, random_state=0)
+    for y in (-1e-9, 1e6):
+        dist = model.fit(X[:50], np.full(50, y)).predict_dist(X[:5])
+        low, high = dist.interval(0.9)
+        assert (high - low < 0.01 * abs(y)).all()
+        np.testing.assert_allclose(dist.mean, y, rtol=1e-3)
+
+
 def test_r_hat_and_effective_size_equal_those_of_arviz() -> None:
     array = pytest.importorskip("arviz_stats.base").array_stats
     rng = np.random.default_rng(4)

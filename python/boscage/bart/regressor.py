@@ -149,6 +149,8 @@ class BARTRegressor(DistributionalRegressor, Bart):
     """
 
     _model: _core.BartRegressor
+    # Whether all targets of the fit were equal.
+    _noise_is_unknown: bool
     _drawn_name: ClassVar[str] = "f"
 
     def __init__(
@@ -259,7 +261,9 @@ class BARTRegressor(DistributionalRegressor, Bart):
         weights = options.pop("weights")
         if weights is not None and weights.min() == weights.max():
             weights = None  # only ratios matter
-        if self.sigma is None and self.sigma_estimate is None and np.ptp(target) == 0.0:
+        is_given = self.sigma is not None or self.sigma_estimate is not None
+        self._noise_is_unknown = not is_given and bool(np.ptp(target) == 0.0)
+        if self._noise_is_unknown:
             warnings.warn(
                 f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
                 "intervals have hardly any width; give sigma=... or sigma_estimate=... if you know "
@@ -268,6 +272,11 @@ class BARTRegressor(DistributionalRegressor, Bart):
                 stacklevel=5,
             )
         return _core.BartRegressor.fit(rows, target, settings, weights=weights, **options)
+
+    def _warn_if_doubtful(self, *, stacklevel: int) -> None:
+        # Chains on equal targets follow the prior of ever less noise, however long they are.
+        if not self._noise_is_unknown:
+            super()._warn_if_doubtful(stacklevel=stacklevel + 1)
 
     # -- prediction -------------------------------------------------------------------------------
 

@@ -282,12 +282,12 @@ fn problem(
     // Halved first, so that differences of large numbers do not overflow.
     let centre = 0.5 * low + 0.5 * high;
     let range = (high - low).min(f64::MAX);
-    let scale = if range > 0.0 { range } else { 1.0 };
+    let scale = if range > 0.0 { range } else { unit_of_equal(centre, settings) };
     let targets: Vec<f64> = targets.iter().map(|y| (y - centre) / scale).collect();
     let sigma_mu = 0.5 / (settings.k * (settings.n_trees as f64).sqrt());
     let scaled = |name, sigma: f64| {
         let is_noise = (1e-9..=1e9).contains(&(sigma / scale));
-        let expected = "from 1e-9 to 1e9 times the range of y (times 1 if that is zero)";
+        let expected = "from 1e-9 to 1e9 times the range of y";
         check(name, is_noise, expected, &format!("{sigma:?}")).map(|()| sigma / scale)
     };
     let estimate = match settings.sigma_estimate {
@@ -300,4 +300,11 @@ fn problem(
         None => (estimate, Some(VariancePrior::new(settings.nu, settings.q, estimate))),
     };
     Ok(ScaledProblem { targets, centre, scale, sigma, sigma_mu, response: NormalResponse { prior } })
+}
+
+/// The unit of targets that all equal `y`, so that predictions follow the user's unit: the noise where it is given, since it
+/// may be small beside `y`, else the size of `y`, and 1 where that is 0.
+fn unit_of_equal(y: f64, settings: &BartSettings) -> f64 {
+    let noise = settings.sigma.or(settings.sigma_estimate);
+    noise.unwrap_or(if y == 0.0 { 1.0 } else { y.abs() })
 }

@@ -83,6 +83,28 @@ fn regression_stays_finite() {
 }
 
 #[test]
+fn predictions_of_equal_targets_follow_their_unit() {
+    let (x, _) = rows();
+    let rows = Rows::from_f64(&x, 4).unwrap();
+    let settings = BartSettings { n_trees: 4, n_chains: 1, n_burn: 4, n_draws: 6, ..BartSettings::default() };
+    let fit = |y: f64, sigma: Option<f64>| {
+        let settings = BartSettings { sigma, ..settings.clone() };
+        let bart = BartRegressor::fit(&settings, rows, &[y; N], &Run::default()).unwrap();
+        (bart.predict_draws(rows, &Run::default()).unwrap(), bart.traces()[0].sigma.clone())
+    };
+    // The powers of 2 are exact.
+    let small = 0.5_f64.powi(40);
+    for sigma in [None, Some(0.5)] {
+        let (one, other) = (fit(-1.0, sigma), fit(-small, sigma.map(|sigma| sigma * small)));
+        let scaled = |numbers: &[f64]| numbers.iter().map(|x| x * small).collect::<Vec<_>>();
+        assert_eq!((scaled(&one.0), scaled(&one.1)), other, "{sigma:?}");
+    }
+    // Noise may be small beside the targets.
+    fit(1e12, Some(0.5));
+    check_finite("zero", &fit(0.0, None).0, &[]);
+}
+
+#[test]
 fn noise_beyond_the_targets_is_refused() {
     let (x, y) = rows();
     let rows = Rows::from_f64(&x, 4).unwrap();
