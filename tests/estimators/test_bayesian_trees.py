@@ -262,6 +262,17 @@ def test_features_are_compared_by_number_or_by_name() -> None:
             compare_features(model, table, Y, {"good": [0], "bad": columns})  # type: ignore[dict-item]
 
 
+def test_equal_targets_give_a_warning_about_the_noise() -> None:
+    for n in (1, 150):
+        with pytest.warns(UserWarning, match=r"no other value than 2\.5.*give scale=") as found:
+            BayesianTreeRegressor(random_state=0).fit(X[:n], np.full(n, 2.5))
+        assert [warning.filename for warning in found] == [__file__]
+        for known in ({"scale": 0.5}, {"prior_mean": 0.0}):
+            model = BayesianTreeRegressor(random_state=0, **known).fit(X[:n], np.full(n, 2.5))
+            assert (model.predict(X, return_std=True)[1] > 0.05).all()
+
+
+@pytest.mark.filterwarnings("ignore:y has no other value")
 def test_equal_rows_and_constant_targets_give_a_single_leaf() -> None:
     same = np.ones((6, 2))
     model = BayesianTreeClassifier(random_state=0).fit(same, [0, 1, 0, 1, 1, 1])

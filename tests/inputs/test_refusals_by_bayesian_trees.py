@@ -104,6 +104,7 @@ def test_targets_whose_squares_overflow_are_refused(params: dict[str, float]) ->
     assert np.isfinite(pickle.loads(pickle.dumps(model)).predict(X)).all()
 
 
+@pytest.mark.filterwarnings("ignore:y has no other value")
 def test_targets_whose_squares_underflow_are_refused() -> None:
     for params in ({}, {"prior_mean": 0.0, "scale": 1.0}):
         with pytest.raises(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -231,3 +232,12 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
         return _validation.check_numbers(self, y, n_rows)
+
+    def _warn_of_equal_targets(self, target: AnyArray, remedy: str, *, stacklevel: int) -> None:
+        """Warn that the targets, which are all equal, say nothing about the noise."""
+        warnings.warn(
+            f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
+            f"intervals have hardly any width; {remedy} if you know it",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -264,13 +263,8 @@ class BARTRegressor(DistributionalRegressor, Bart):
         is_given = self.sigma is not None or self.sigma_estimate is not None
         self._noise_is_unknown = not is_given and bool(np.ptp(target) == 0.0)
         if self._noise_is_unknown:
-            warnings.warn(
-                f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
-                "intervals have hardly any width; give sigma=... or sigma_estimate=... if you know "
-                "it",
-                UserWarning,
-                stacklevel=5,
-            )
+            remedy = "give sigma=... or sigma_estimate=..."
+            self._warn_of_equal_targets(target, remedy, stacklevel=5)
         return _core.BartRegressor.fit(rows, target, settings, weights=weights, **options)
 
     def _warn_if_doubtful(self, *, stacklevel: int) -> None:

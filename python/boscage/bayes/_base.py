@@ -64,7 +64,8 @@ class BayesianTree(PosteriorSampler):
         """Sample the posterior over trees.
 
         Warns with a `sklearn.exceptions.ConvergenceWarning` if SMC's ``max_stages`` cut trees
-        short.
+        short, and with a `UserWarning` if all targets of a regression are equal and neither
+        ``scale`` nor ``prior_mean`` is given.
 
         Parameters
         ----------
