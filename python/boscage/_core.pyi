@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 __all__ = [
-    "CALIBRATING_ROWS",
     "RULE_ROWS",
     "TREND_ROWS",
     "BartClassifier",
@@ -31,6 +30,7 @@ __all__ = [
     "SmcSettings",
     "__version__",
     "bart_kernels",
+    "calibrating_rows",
     "candidate_rates",
     "extra_trees_rates",
     "fill_missing",
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 __version__: str
-CALIBRATING_ROWS: int
 TREND_ROWS: int
 RULE_ROWS: int
 
@@ -767,6 +766,7 @@ class MondrianRegressor(_MondrianForest):
     @property
     def noise_variance(self) -> float | None: ...
 
+def calibrating_rows(n_rows_of: list[int]) -> int: ...
 def candidate_rates(
     X: _Rows,
     y: NDArray[np.float64],

@@ -288,6 +288,20 @@ def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
         assert loss(chosen, "loo") <= 1.01 * loss(chosen, None)
 
 
+def test_rare_classes_keep_their_share() -> None:
+    """Of 300 rows, few or none would be of the rare class."""
+    ratios = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(10_000, 3)), np.zeros(10_000, int)
+        y[rng.choice(10_000, 100, replace=False)] = 1
+        model = MondrianForestClassifier(20, random_state=0, feature_weights=None, trend=None)
+        proba = model.fit(x, y).predict_proba(rng.normal(size=(2000, 3)))[:, 1]
+        ratios.append(float(proba.mean()) / 0.01)
+    assert 1 / 1.5 < np.median(ratios) < 1.5
+    assert 1 / 2.0 < min(ratios) < max(ratios) < 2.0, ratios
+
+
 @pytest.mark.slow
 def test_digits_are_predicted_far_better() -> None:
     x, y = load_digits(return_X_y=True)

@@ -58,9 +58,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         "loo" raises the average of the trees' probabilities to a power, normalises it, and mixes it
         with a share of noise, which gives all classes the same probability. A power below 1, as
         where features tell little, draws to the shares of the classes. Power and noise are
-        those that predict up to 300 training rows best by leave-one-out; they are fitted again at
-        the first read after rows came or left. None predicts with the average itself, as in the
-        thesis (equation 5.6).
+        those that predict up to 300 training rows best by leave-one-out (up to 3,000 where classes
+        are rare); they are fitted again at the first read after rows came or left. None predicts
+        with the average itself, as in the thesis (equation 5.6).
     trend : {"auto"} or None, default="auto"
         "auto" lets calibrated probabilities follow a linear function of the features, where
         left-out rows are predicted better so: they are multiplied by ``exp(c * g_k)``. The ``g_k``

@@ -48,7 +48,6 @@ model_classes! {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("CALIBRATING_ROWS", boscage::CALIBRATING_ROWS)?;
     module.add("TREND_ROWS", boscage::TREND_ROWS)?;
     module.add("RULE_ROWS", boscage::RULE_ROWS)?;
     add_model_classes(module)?;
@@ -62,6 +61,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bart::settings::BartSettings>()?;
     module.add_class::<bayes::settings::SmcSettings>()?;
     module.add_class::<bayes::settings::McmcSettings>()?;
+    module.add_function(wrap_pyfunction!(mondrian::classifier::calibrating_rows, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::extra_trees::extra_trees_rates, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::candidate_rates, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::first_by_contents, module)?)?;

@@ -208,7 +208,7 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
     left_out = LeftOut.none()
     of_trend = judging = np.empty(0, np.uint64)
     if settings.get("calibration") is not None:
-        left_out, of_trend = chooser.calibrating(np.array(names), recipe.learned)
+        left_out, of_trend = chooser.calibrating(counts, recipe.learned)
     n_rows = sum(of.n_rows for of in facts)
     if chooses and n_rows > 1 and chooses_discount(recipe.template):
         judging = chooser.judging(facts)

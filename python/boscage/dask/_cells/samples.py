@@ -48,14 +48,14 @@ class Chooser:
         places, found = self._first(None, plan.seed, _core.RULE_ROWS, None, plan.cut_features)
         return self._sample(facts, places, found)
 
-    def calibrating(self, labels: Labels, plan: GrowthPlan) -> tuple[LeftOut, Ids]:
-        """The rows that calibrate a forest, in the order of its seed.
+    def calibrating(self, counts: dict[Label, int], plan: GrowthPlan) -> tuple[LeftOut, Ids]:
+        """The rows that calibrate a forest, in the order of its seed, given its rows by label.
 
         With them the arrivals of the rows that a trend is fitted to, of which they are the first.
         """
-        has_trend, n = plan.settings["trend"], _core.CALIBRATING_ROWS
+        has_trend, n = plan.settings["trend"], _core.calibrating_rows(list(counts.values()))
         order = plan.seed, _core.TREND_ROWS if has_trend else n
-        places, found = self._first(labels, *order, None, plan.cut_features)
+        places, found = self._first(np.array(list(counts)), *order, None, plan.cut_features)
         arrivals = [
             self.client.submit(rows.arrivals_of, own, each, pure=False)
             for own, each in zip(self.pieces, found, strict=True)

@@ -73,6 +73,13 @@ pub(super) fn link_numbers(link: CalibrationLink) -> Link {
     (link.power, link.noise, link.weight, link.class_shares, link.trend.map(of_trend))
 }
 
+/// How many rows calibrate a forest (at most), given the numbers of rows of its classes.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
+pub(crate) fn calibrating_rows(n_rows_of: Vec<usize>) -> usize {
+    boscage::calibrating_rows(&n_rows_of)
+}
+
 file_methods!(MondrianClassifier);
 forest_methods!(MondrianClassifier);
 explanation_methods!(MondrianClassifier);

@@ -31,7 +31,7 @@ pub(crate) mod tree;
 pub use cells::counts::CellCount;
 pub use cells::plan::{CellPlan, RowExtent};
 pub use cells::share::CellShare;
-pub use classification::calibration::{CALIBRATING_ROWS, CalibrationLink};
+pub use classification::calibration::{CalibrationLink, calibrating_rows};
 pub use classification::cell_votes::ClassifierCells;
 pub use classification::classifier::MondrianClassifier;
 pub use classification::frozen::{ClassifierFreezer, FrozenClassifier};

@@ -84,7 +84,8 @@ impl Classification {
 
     /// How many rows calibrate at most.
     fn n_calibrating(&self, forest: &Forest<ClassCounts>) -> usize {
-        if self.is_limit(forest) { calibration::ROWS_OF_LIMIT } else { calibration::CALIBRATING_ROWS }
+        let n = calibration::calibrating_rows(&self.classes.n_rows);
+        if self.is_limit(forest) { n.max(calibration::ROWS_OF_LIMIT) } else { n }
     }
 
     /// The rows that calibrate, each predicted without itself.

@@ -25,8 +25,10 @@
 //!
 //! *How many rows.* A number that is fitted to `n` rows raises the expected log loss by about `1 / (2 n)`: with
 //! [`CALIBRATING_ROWS`] rows, by two thousandths. Where few rows are predicted badly, half as many rows would often miss the power
-//! by a third. Since the number of rows is fixed, the work does not grow with the forest. But leaving out a row costs somewhat
-//! more than predicting one: a stream that predicts 500 rows and then learns them takes about one and a half times as long.
+//! by a third. If few rows are of other classes than the most frequent one, as many are left out as hold [`OF_OTHER_CLASSES`] of
+//! these on average, but not more than [`MOST_ROWS`] ([`calibrating_rows`]). So the work does not grow with the forest. But leaving
+//! out a row costs somewhat more than predicting one: a stream that predicts 500 rows and then learns them takes about one and
+//! a half times as long.
 //!
 //! *Copies.* A row whose copies are in the forest is predicted by them. If features have few different values, new
 //! rows are, too, and copies disagree in their classes sooner or later. If rows were duplicated on purpose, copies agree,
@@ -47,7 +49,7 @@ use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Average, Averages, Gather};
 use crate::mondrian::classification::settings::Calibration;
-use crate::mondrian::classification::trend::TrendFit;
+use crate::mondrian::classification::trend::{TREND_ROWS, TrendFit};
 use crate::mondrian::forest::Forest;
 use chosen::{ClassWeights, over_their_mean};
 use likelihood::{BesideRow, LeftOutRows, Numbers, Terms};
@@ -56,10 +58,29 @@ pub(super) use chosen::{ChosenRows, choose};
 pub use link::CalibrationLink;
 pub(super) use link::Functions;
 
-/// Rows that are left out to calibrate a forest (at most).
-pub const CALIBRATING_ROWS: usize = 300;
+/// Rows that are left out to calibrate a forest, unless classes are rare (at most).
+const CALIBRATING_ROWS: usize = 300;
+/// Rows of other classes than the most frequent one that are expected among them. Their number deviates by less than a quarter
+/// then, and so do rare classes' probabilities. Where 3 are expected, as in 300 rows of a class of 1 %, one sample in twenty
+/// has none.
+const OF_OTHER_CLASSES: usize = 20;
+/// Rows that calibrate at most, however rare classes are.
+const MOST_ROWS: usize = 3000;
 /// The same with a joint posterior of infinitely many trees, whose values without a row are known at once.
 pub(super) const ROWS_OF_LIMIT: usize = 1000;
+
+/// How many rows calibrate a forest (at most), given the numbers of rows of its classes.
+#[must_use]
+pub fn calibrating_rows(n_rows_of: &[usize]) -> usize {
+    let (all, most) = (n_rows_of.iter().sum::<usize>(), n_rows_of.iter().max().copied().unwrap_or(0));
+    if all == most {
+        return CALIBRATING_ROWS;
+    }
+    OF_OTHER_CLASSES.saturating_mul(all).div_ceil(all - most).clamp(CALIBRATING_ROWS, MOST_ROWS)
+}
+
+// The trend is fitted to the same rows and those after them.
+const _: () = assert!(MOST_ROWS <= TREND_ROWS);
 
 /// What a calibration is fitted to: rows of the forest, and functions' values for these.
 pub(super) struct Calibrating<'a> {

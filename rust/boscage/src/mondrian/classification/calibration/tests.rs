@@ -196,6 +196,21 @@ fn copies_count_where_they_disagree() {
 }
 
 #[test]
+fn more_rows_calibrate_where_classes_are_rare() {
+    for (counts, n) in [
+        (vec![], 300),
+        (vec![0, 70_000], 300),
+        (vec![5000, 5000], 300),
+        (vec![9333, 667], 300),
+        (vec![9900, 100], 2000),
+        (vec![98_000, 1000, 0, 1000], 1000),
+        (vec![99_999, 1], 3000),
+    ] {
+        assert_eq!(calibrating_rows(&counts), n, "{counts:?}");
+    }
+}
+
+#[test]
 fn noise_is_spread_over_the_classes_that_are_known() {
     let link = CalibrationLink { power: 2.0, noise: 0.3, ..CalibrationLink::NONE };
     let mut proba = [0.0, 1.0, 0.0];
