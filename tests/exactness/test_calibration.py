@@ -283,9 +283,31 @@ def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
 
     # All rows twice: no row is without a copy, and nothing is learned from copies.
     twice = make().fit(np.tile(x[train], (2, 1)), np.tile(noisy[train], 2))
-    assert (twice.calibration_power_, twice.calibration_noise_) == (1.0, 0.0)
+    assert twice.calibration_power_ == 1.0
+    assert twice.calibration_noise_ == pytest.approx(0.1 / 800.1 / 0.75)
     for chosen in (rows, np.tile(rows, 2), np.concatenate([rows, np.repeat(rows[:150], 4)])):
         assert loss(chosen, "loo") <= 1.01 * loss(chosen, None)
+
+
+@pytest.mark.parametrize("n_repeats", [1, 2, 5])
+def test_no_class_is_ruled_out_without_rows_to_calibrate(n_repeats: int) -> None:
+    """Two rows of two classes, alone or repeated; without a row, the classes that are known."""
+    x, y = np.array([[0.0, 1.0], [1.0, 0.3]]), np.array(["a", "b"])
+    model = MondrianForestClassifier(random_state=0, feature_weights=None)
+    model.fit(np.tile(x, (n_repeats, 1)), np.tile(y, n_repeats))
+    n_rows = 2 * n_repeats
+    assert model.calibration_noise_ == pytest.approx(0.2 / (n_rows + 0.1))
+    proba = model.predict_proba(x)
+    assert 0.0 < proba.min() < 0.1
+    assert (proba.argmax(axis=1) == [0, 1]).all()
+    left_out = model.loo_predict_proba()
+    np.testing.assert_allclose(left_out.sum(axis=1), 1.0)
+    if n_repeats == 1:
+        np.testing.assert_allclose(left_out, [[0.0, 1.0], [1.0, 0.0]])
+    else:
+        np.testing.assert_array_equal(left_out, proba[[0, 1] * n_repeats])
+    again = MondrianForestClassifier(random_state=0, feature_weights=None, calibration=None)
+    assert again.fit(x, y).calibration_noise_ == 0.0
 
 
 def test_rare_classes_keep_their_share() -> None:

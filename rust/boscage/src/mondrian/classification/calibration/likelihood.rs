@@ -107,10 +107,12 @@ impl LeftOutRows {
         self.weights.push(weight);
     }
 
-    /// The numbers under which the rows are most likely.
-    pub(super) fn best(&self) -> Numbers {
+    /// The numbers under which the rows are most likely; without any, the noise that so many rows leave that show none.
+    pub(super) fn best(&self, n_without_noise: usize) -> Numbers {
         if self.odds.is_empty() {
-            return Numbers { power: 1.0, noise: 0.0, joint: 0.0, trend: 0.0 };
+            let others = 1.0 - 1.0 / self.n_classes as f64;
+            let noise = NOISE / ((NOISE + n_without_noise as f64) * others);
+            return Numbers { power: 1.0, noise: noise.min(MAX_NOISE), joint: 0.0, trend: 0.0 };
         }
         let sides = if self.terms.shares {
             vec![(MIN_POWER, 1.0), (1.0, MAX_POWER)]

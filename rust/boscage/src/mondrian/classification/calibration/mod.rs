@@ -34,6 +34,9 @@
 //! rows are, too, and copies disagree in their classes sooner or later. If rows were duplicated on purpose, copies agree,
 //! and say nothing about new rows. So where hardly any copies disagree, rows with copies are not used.
 //!
+//! *No rows.* Where none is used, since all are repetitions, or the only ones of their classes, the power is 1, and there is as
+//! much noise as if every row of the forest had been left out and none had shown any: no class is ever ruled out.
+//!
 //! *Weights.* A row is left out with its whole weight, however great, and its loss is weighted by its weight over the mean
 //! weight of the rows that are used. So only ratios of weights matter, and the loss counts as that of as many rows as are used.
 //! A row of weight 2 is not a pair of copies, and repeated rows would give other numbers.
@@ -130,7 +133,7 @@ impl Calibrating<'_> {
         averages: &[Averages],
     ) -> Vec<CalibrationLink> {
         let (live, rows) = (classes.live(), &self.chosen.rows);
-        if live.len() < 2 || rows.is_empty() {
+        if live.len() < 2 {
             return vec![CalibrationLink::NONE; averages.len()];
         }
         let places = classes.columns();
@@ -159,7 +162,7 @@ impl Calibrating<'_> {
                 };
                 left_out.push(all[i], &beside, (columns[i], weight));
             }
-            let Numbers { power, noise, joint: weight, trend } = left_out.best();
+            let Numbers { power, noise, joint: weight, trend } = left_out.best(n_rows.iter().sum());
             let has_shares = terms.shares && power < 1.0;
             let class_shares = if has_shares { of_classes.shares() } else { Vec::new() };
             let trend = self.trend.filter(|_| trend > 0.0).map(|fit| fit.with_weight(trend));

@@ -43,7 +43,7 @@ fn beside<'a>(joint: Option<&'a [f64]>, trend: Option<&'a [f64]>) -> BesideRow<'
 }
 
 fn best(rows: &[Vec<f64>]) -> Numbers {
-    with_odds(rows).best()
+    with_odds(rows).best(rows.len())
 }
 
 /// The loss, by the terms of all odds: logarithms of odds and shares, and functions' values.
@@ -86,7 +86,7 @@ fn power_and_weights_are_found_together() {
             let average = Average { proba: &plain, of_all };
             rows.push(average, &beside(Some(&joint), Some(&trend)), (own.unwrap_or(2), 1.0));
         }
-        let found = rows.best();
+        let found = rows.best(0);
         let trend = found.trend;
         let what = format!("{found:?} and {weight} {of_trend}");
         assert!((found.joint - weight).abs() < 0.4 && (trend - of_trend).abs() < 0.5, "{what}");
@@ -111,7 +111,7 @@ fn power_and_weights_are_found_together() {
         let average = Average { proba: &[1.0 / 3.0; 3], of_all: 0.0 };
         rows.push(average, &beside(Some(&[1.0, 0.0, 0.0]), None), (0, 1.0));
     }
-    let found = rows.best();
+    let found = rows.best(0);
     assert!((3.0..20.0).contains(&found.joint), "{found:?}");
 }
 
@@ -171,8 +171,6 @@ fn no_other_pair_is_better_and_the_noise_is_found() {
 #[test]
 #[ignore = "slow"]
 fn the_numbers_stay_within_bounds() {
-    let none = best(&[]);
-    assert_eq!([none.power, none.noise, none.joint, none.trend], [1.0, 0.0, 0.0, 0.0]);
     // With no other class that is likely.
     let sure = best(&vec![vec![-20.0; 3]; 500]);
     assert!((1.0..1.2).contains(&sure.power), "{sure:?}");
@@ -208,6 +206,19 @@ fn more_rows_calibrate_where_classes_are_rare() {
     ] {
         assert_eq!(calibrating_rows(&counts), n, "{counts:?}");
     }
+}
+
+/// As if every row had been left out, and had been certain of its class.
+#[test]
+fn no_rows_leave_noise_as_rows_that_show_none() {
+    for (n_rows, n_classes) in [(500, 2), (40, 5)] {
+        let sure = best(&vec![vec![-60.0; n_classes - 1]; n_rows]);
+        let none = LeftOutRows::new(Terms::default(), n_classes).best(n_rows);
+        assert_eq!([none.power, none.joint, none.trend], [1.0, 0.0, 0.0]);
+        assert!((none.noise / sure.noise - 1.0).abs() < 1e-6, "{none:?} {sure:?}");
+    }
+    let few = LeftOutRows::new(Terms::default(), 2).best(0);
+    assert_eq!(few.noise, MAX_NOISE);
 }
 
 #[test]
@@ -268,7 +279,7 @@ fn a_low_power_draws_to_the_shares_of_the_classes_near_rows() {
         let beside = BesideRow { log_shares, joint: None, trend: None };
         rows.push(Average { proba: &proba, of_all: 0.0 }, &beside, (class, 1.0));
     }
-    let found = rows.best();
+    let found = rows.best(0);
     let least = loss(&rows, (found.power, found.noise), &[]);
     let entropy: f64 = shares.iter().map(|share| -share * share.ln()).sum();
     assert!(found.power < 0.2 && least / 3000.0 < entropy + 0.02, "{found:?} {least}");
