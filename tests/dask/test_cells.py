@@ -255,6 +255,38 @@ def test_rows_that_are_hard_to_leave_out_calibrate_as_on_one_machine(
     check_same(forest, one)
 
 
+@pytest.mark.parametrize("table", ["cells", "repeated", "two rows", "rare"])
+def test_tables_of_copies_and_of_rare_classes(client, owners, table):
+    """Copies by chance and on purpose, no row that calibrates, and more of them than 300."""
+    owners(3)
+    rng = np.random.default_rng(8)
+    one = boscage.MondrianForestClassifier(4, random_state=1, feature_weights=None)
+    n_rows = 1500 if table == "rare" else N_ROWS
+    x = rng.uniform(size=(n_rows, 3))
+    if table == "cells":
+        x = np.floor(x * [6, 5, 2])
+    y = np.where(x[:, 0] + x[:, 1] > (4.0 if table == "cells" else 1.0), "high", "low")
+    if table == "cells":
+        x[0] = 2.5  # without a copy
+    elif table == "repeated":
+        x[N_ROWS // 2 :], y[N_ROWS // 2 :] = x[: N_ROWS // 2], y[: N_ROWS // 2]
+    elif table == "two rows":
+        x, y = x[:2], np.array(["high", "low"])
+    else:
+        y[:] = np.where(rng.uniform(size=n_rows) < 0.02, "high", "low")
+    one.fit(x, y)
+    parts = (da.from_array(a, chunks=(len(x) // 4 + 1, -1)[: a.ndim]) for a in (x, y))
+    forest = apart(one, client).fit(*parts)
+    check_same(forest, one)
+    n_calibrating = len(forest._fitted.growth.left_out.arrivals)
+    assert n_calibrating == {"rare": 20 * n_rows // (y == "high").sum() + 1}.get(
+        table, min(len(x), 300)
+    )
+    if table in ("repeated", "two rows"):
+        assert one.calibration_power_ == 1.0
+    assert one.predict_proba(TEST_ROWS).min() > 0.0
+
+
 @pytest.mark.parametrize(("calibration", "is_weighted"), [("loo", True), (None, False)])
 def test_a_discount_that_left_out_rows_choose(client, owners, calibration, is_weighted):
     owners(4)

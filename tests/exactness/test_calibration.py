@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier
@@ -287,6 +287,43 @@ def test_copies_of_rows_do_not_make_the_forest_too_sure() -> None:
     assert twice.calibration_noise_ == pytest.approx(0.1 / 800.1 / 0.75)
     for chosen in (rows, np.tile(rows, 2), np.concatenate([rows, np.repeat(rows[:150], 4)])):
         assert loss(chosen, "loo") <= 1.01 * loss(chosen, None)
+
+
+@pytest.mark.parametrize("encoding", ["codes", "text", "one-hot"])
+def test_one_row_without_copies_does_not_decide(encoding: str) -> None:
+    """Where features of few values tell the class, new rows have copies, which are not made."""
+    rng = np.random.default_rng(1)
+    sizes = (10, 6, 4)
+    cells = np.stack([rng.integers(size, size=2000) for size in sizes], axis=1)
+    y = rng.integers(2, size=sizes)[tuple(cells.T)]
+    rows: Any = cells.astype(float)
+    if encoding == "text":
+        rows = rows.astype(str).astype(object)
+    elif encoding == "one-hot":
+        rows = np.concatenate([np.eye(n)[cells[:, d]] for d, n in enumerate(sizes)], axis=1)
+    model = MondrianForestClassifier(20, random_state=0).fit(rows[:1000], y[:1000])
+    assert log_loss(y[1000:], model.predict_proba(rows[1000:])) < 0.1
+
+
+def test_one_wrong_row_without_copies_beside_a_clean_grid() -> None:
+    x, y = np.append(np.repeat(np.arange(20.0), 50), 2.5), np.append(np.repeat([0, 1], 500), 1)
+    model = MondrianForestClassifier(random_state=0).fit(x[:, None], y)
+    assert model.predict_proba(x[:1000, None])[np.arange(1000), y[:1000]].min() > 0.9
+
+
+@pytest.mark.parametrize("n_repeats", [2, 20])
+def test_rounded_rows_that_are_repeated_say_nothing(n_repeats: int) -> None:
+    x, y = load_iris(return_X_y=True)
+    train, test = slice(0, 150, 2), slice(1, 150, 2)
+    once, repeated = (
+        MondrianForestClassifier(random_state=0).fit(
+            np.tile(x[train], (n, 1)), np.tile(y[train], n)
+        )
+        for n in (1, n_repeats)
+    )
+    assert repeated.calibration_power_ == 1.0
+    losses = [log_loss(y[test], each.predict_proba(x[test])) for each in (once, repeated)]
+    assert losses[1] < losses[0] + 0.1
 
 
 @pytest.mark.parametrize("n_repeats", [1, 2, 5])

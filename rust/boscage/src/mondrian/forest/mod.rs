@@ -281,7 +281,7 @@ impl<P: Statistics> Forest<P> {
     }
 
     /// A row's values, to be read one by one.
-    fn row_view(&self, row: RowId) -> RowView<'_> {
+    pub(crate) fn row_view(&self, row: RowId) -> RowView<'_> {
         match &self.features {
             Some(features) => features.view(row, self.domain.n_features()),
             None => RowView::Dense(self.row_values(row)),

@@ -1,5 +1,6 @@
 //! The rows that calibrate, and what the classes weigh.
 
+use super::{CALIBRATING_ROWS, repetitions};
 use crate::data::RowId;
 use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
@@ -8,7 +9,7 @@ use crate::mondrian::forest::rows_by_contents::Copies;
 
 /// What every class weighs more than its rows, of which a class that is declared may have none.
 const UNSEEN: f64 = 0.5;
-/// Copies are used where at least this share of them have a copy of another class.
+/// Copies are used, whatever the features, where at least this share of them have a copy of another class.
 const DISAGREE: f64 = 0.05;
 
 /// Rows to be left out, and the copies of each.
@@ -29,16 +30,35 @@ impl ChosenRows {
         Self { rows, copies }
     }
 
-    /// The numbers of the rows that are used: all, or those without copies.
-    pub(super) fn usable(&self) -> impl Iterator<Item = usize> {
-        let count = |kind: Copies| self.copies.iter().filter(|&&own| own == kind).count() as f64;
-        let disagree = count(Copies::Disagree);
-        let all = disagree > 0.0 && disagree >= DISAGREE * (disagree + count(Copies::Agree));
-        (0..self.rows.len()).filter(move |&i| all || self.copies[i] == Copies::None)
+    /// The numbers of the rows that are used: all, or those without copies if these are repetitions.
+    pub(super) fn usable(&self, forest: &Forest<ClassCounts>, classes: &ClassTable) -> Vec<usize> {
+        let all = !self.copies_agree() || !self.are_repeated(forest, classes);
+        (0..self.rows.len()).filter(|&i| all || self.copies[i] == Copies::None).collect()
     }
 
-    pub(in crate::mondrian::classification) fn into_usable(self) -> Vec<RowId> {
-        self.usable().map(|i| self.rows[i]).collect()
+    pub(in crate::mondrian::classification) fn into_usable(
+        self,
+        forest: &Forest<ClassCounts>,
+        classes: &ClassTable,
+    ) -> Vec<RowId> {
+        self.usable(forest, classes).into_iter().map(|i| self.rows[i]).collect()
+    }
+
+    /// Whether there are copies, hardly any of which disagree.
+    pub(super) fn copies_agree(&self) -> bool {
+        let count = |kind: Copies| self.copies.iter().filter(|&&own| own == kind).count() as f64;
+        let (agree, disagree) = (count(Copies::Agree), count(Copies::Disagree));
+        agree > 0.0 && disagree < DISAGREE * (disagree + agree)
+    }
+
+    /// Whether most copies, among some of the rows, are more than chance explains.
+    fn are_repeated(&self, forest: &Forest<ClassCounts>, classes: &ClassTable) -> bool {
+        let some = &self.rows[..self.rows.len().min(CALIBRATING_ROWS)];
+        let expected = repetitions::expected_by_chance(forest, some, classes.n_rows.iter().sum());
+        let of_copies = expected.iter().zip(&self.copies).filter(|&(_, &kind)| kind == Copies::Agree);
+        let (n_copies, n_repeated) =
+            of_copies.fold((0, 0), |(all, few), (&n, _)| (all + 1, few + usize::from(n < 1.0)));
+        2 * n_repeated > n_copies
     }
 }
 

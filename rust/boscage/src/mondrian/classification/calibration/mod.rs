@@ -31,8 +31,9 @@
 //! a half times as long.
 //!
 //! *Copies.* A row whose copies are in the forest is predicted by them. If features have few different values, new
-//! rows are, too, and copies disagree in their classes sooner or later. If rows were duplicated on purpose, copies agree,
-//! and say nothing about new rows. So where hardly any copies disagree, rows with copies are not used.
+//! rows are, too, whether or not copies disagree in their classes. If rows were duplicated on purpose, copies agree,
+//! and say nothing about new rows. So rows with copies are not used if hardly any of them disagree, and if most of them would
+//! have none by chance (`repetitions`).
 //!
 //! *No rows.* Where none is used, since all are repetitions, or the only ones of their classes, the power is 1, and there is as
 //! much noise as if every row of the forest had been left out and none had shown any: no class is ever ruled out.
@@ -44,6 +45,7 @@
 mod chosen;
 mod likelihood;
 mod link;
+mod repetitions;
 
 use crate::control::Run;
 use crate::error::Result;
@@ -139,7 +141,7 @@ impl Calibrating<'_> {
         let places = classes.columns();
         let columns: Vec<usize> =
             rows.iter().map(|&row| places[forest.targets[row as usize] as usize]).collect();
-        let usable: Vec<usize> = self.chosen.usable().collect();
+        let usable: Vec<usize> = self.chosen.usable(forest, classes);
         let weights = over_their_mean(usable.iter().map(|&i| forest.row_targets().weight(rows[i])).collect());
         let n_rows: Vec<usize> = live.iter().map(|&class| classes.n_rows[class as usize]).collect();
         let used = usable.iter().map(|&i| columns[i]).zip(weights.iter().copied());

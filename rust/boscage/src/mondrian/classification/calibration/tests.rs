@@ -182,15 +182,15 @@ fn the_numbers_stay_within_bounds() {
 }
 
 #[test]
-fn copies_count_where_they_disagree() {
+fn copies_agree_unless_enough_of_them_do_not() {
     let mut chosen = ChosenRows { rows: (0..100).collect(), copies: vec![Copies::None; 100] };
-    assert_eq!(chosen.usable().count(), 100);
+    assert!(!chosen.copies_agree());
     chosen.copies[..60].fill(Copies::Agree);
-    assert_eq!(chosen.usable().count(), 40);
+    assert!(chosen.copies_agree());
     chosen.copies[..2].fill(Copies::Disagree);
-    assert_eq!(chosen.usable().count(), 40);
+    assert!(chosen.copies_agree());
     chosen.copies[..3].fill(Copies::Disagree);
-    assert_eq!(chosen.usable().count(), 100);
+    assert!(!chosen.copies_agree());
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Problem {
         classes: &ClassTable,
         order: &[RowId],
     ) -> Self {
-        let mut judges = calibration::choose(forest, classes, NOISE_ROWS).into_usable();
+        let mut judges = calibration::choose(forest, classes, NOISE_ROWS).into_usable(forest, classes);
         judges.sort_unstable();
         let is_judge = |row: &RowId| judges.binary_search(row).is_ok();
         Self::new(forest, storage, classes, order.iter().copied().filter(is_judge).collect())
