@@ -156,6 +156,9 @@ class PredictiveDistribution(ABC):
 
         .. math:: CRPS(F, y) = \int (F(x) - 1[x \ge y])^2 \, dx
 
+        Mixtures of Gaussians have the closed form :math:`E|X - y| - \frac12 E|X - X'|` (Grimit et
+        al., 2006).
+
         Parameters
         ----------
         y : array-like of shape (n_rows,)
@@ -171,7 +174,10 @@ class PredictiveDistribution(ABC):
         ValueError
             If `y` has another shape.
         """
-        return integrated_crps(self, self._observed(y))
+        return self._crps(self._observed(y))
+
+    def _crps(self, observed: FloatArray) -> FloatArray:
+        return integrated_crps(self, observed)
 
     # -- quantiles and draws ----------------------------------------------------------------------
 

@@ -277,27 +277,7 @@ class GaussianMixture(PredictiveDistribution):
                 line[block.rows] = function(values[block.rows], block)
         return out.reshape(shape)
 
-    def crps(self, y: ArrayLike) -> FloatArray:
-        r"""Continuous ranked probability score of each row; smaller is better.
-
-        It has the closed form :math:`E|X - y| - \frac12 E|X - X'|` (Grimit et al., 2006).
-
-        Parameters
-        ----------
-        y : array-like of shape (n_rows,)
-            What was observed.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            In units of ``y``.
-
-        Raises
-        ------
-        ValueError
-            If `y` has another shape.
-        """
-        observed = self._observed(y)
+    def _crps(self, observed: FloatArray) -> FloatArray:
         return mixture_crps(observed, self.offsets, self.weights, self.means, self.variances)
 
     # -- quantiles and draws ----------------------------------------------------------------------

@@ -153,27 +153,7 @@ class StudentMixture(PredictiveDistribution):
     def _blocks(self) -> Iterator[tuple[slice, DistinctStudents]]:
         return blocks(self.weights, self.df, self.location, self.scale)
 
-    def crps(self, y: ArrayLike) -> FloatArray:
-        r"""Continuous ranked probability score of each row; smaller is better.
-
-        .. math:: CRPS(F, y) = \int (F(x) - 1[x \ge y])^2 \, dx
-
-        Parameters
-        ----------
-        y : array-like of shape (n_rows,)
-            What was observed.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            In units of ``y``.
-
-        Raises
-        ------
-        ValueError
-            If `y` has another shape.
-        """
-        observed = self._observed(y)
+    def _crps(self, observed: FloatArray) -> FloatArray:
         out = np.empty(len(self))
         for rows, components in self._blocks():
             out[rows] = integrated_crps(components, observed[rows])
