@@ -68,7 +68,7 @@ def choose_trend(
     # A feature without a rate has no slope.
     may_have = is_number & (learned.weights > 0.0)
     gains = {int(d): trial.gain_beyond(int(d)) for d in np.sort(candidates) if may_have[d]}
-    features = [d for d, gain in gains.items() if gain >= MIN_GAIN]
+    features = [d for d, gain in gains.items() if gain > 0.0]
     if not features:
         return []
     at_random = np.arange(len(some.X)) < len(some.X) // 3
@@ -92,7 +92,7 @@ class _Trial:
         self._settings = {**settings, "noise": "global", "joint_kernel": "trees", **own}
 
     def gain_beyond(self, feature: int) -> float:
-        """How much better rows beyond the others are predicted with a slope; 0 if it may harm."""
+        """How much better a slope predicts rows beyond the others; 0 if too little or harmful."""
         sides: list[float] = []
         x = self._X[:, feature]
         for block, other in _thirds(x):
