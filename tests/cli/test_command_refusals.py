@@ -306,7 +306,7 @@ def test_wrong_usage_is_one_line_that_says_where_to_read_more(
         (["--n-estimators", "0"], "a whole number, at least 1"),
         (["--n-estimators", "2.5"], "a whole number, at least 1"),
         (["--n-estimators", str(2**64)], f"a whole number, at most {2**64 - 1}"),
-        (["--min-samples-split", "1"], "a whole number, at least 2"),
+        (["--min-samples-split", "1"], "a whole number, at least 2, or 'auto'"),
         (["--lifetime", "-1"], "a number above 0, or inf"),
         (["--lifetime", "nan"], "a number above 0, or inf"),
         (["--noise-variance", "inf"], "a number above 0"),

@@ -217,12 +217,17 @@ def test_learned_rates(client, owners, one, is_weighted):
         check_same(forest, one)
 
 
-def test_the_defaults_of_the_classifier(client):
+@pytest.mark.parametrize("has_noise", [False, True])
+def test_the_defaults_of_the_classifier(client, has_noise):
     one = boscage.MondrianForestClassifier(10, random_state=0)
     x, y = data(one)
+    if not has_noise:
+        y = x[:, 0] > 0.4
     one.fit(x, y)
     forest = MondrianForestClassifier(10, random_state=0, partition="cells", client=client)
     check_same(forest.fit(*parted(np.random.default_rng(0), x, y)), one)
+    assert (forest.min_samples_split_ > 2) == has_noise
+    assert forest.min_samples_split_ == one.min_samples_split_
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])

@@ -156,6 +156,16 @@ def test_hyperparameters_and_what_was_learned_are_those_of_one_machine(client):
     assert np.array_equal(forest.feature_importances_, one.feature_importances_)
 
 
+def test_leaves_are_as_large_as_those_of_one_machine(client):
+    one = boscage.MondrianForestClassifier(6, random_state=0)
+    x, _ = labelled()
+    y = (x[:, 0] > 0.5) ^ (np.random.default_rng(1).uniform(size=N_ROWS) < 0.3)
+    one.fit(x, y)
+    forest = on_cluster(one, client).fit(*collections(np.random.default_rng(0), x, y))
+    assert forest.min_samples_split_ == one.min_samples_split_ > 2
+    assert forest.digest() == one.digest()
+
+
 @pytest.mark.parametrize(
     "one",
     [

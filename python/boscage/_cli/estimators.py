@@ -189,8 +189,9 @@ MODELS: dict[str, EstimatorPair] = {
             Option(
                 "min_samples_split",
                 "N",
-                "split no node with fewer rows",
-                readers.whole(2),
+                "split no node with fewer rows; 2 for numbers, and for classes auto: as left-out "
+                "rows choose",
+                readers.whole_or(2, "auto"),
             ),
             _word(
                 "predictive",

@@ -46,6 +46,8 @@ class MondrianForestClassifier(DaskForest):
         The class labels, sorted.
     discount_ : float
         The discount in use.
+    min_samples_split_ : int
+        The least number of rows of a split.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -207,6 +209,11 @@ class MondrianForestClassifier(DaskForest):
     def discount_(self) -> float:
         """The discount in use."""
         return float(self._ask_share(ClassifierShare.ask, "discount_"))
+
+    @property
+    def min_samples_split_(self) -> int:
+        """The least number of rows of a split."""
+        return int(self._ask_share(ClassifierShare.ask, "min_samples_split_"))
 
 
 def _most_probable(proba: AnyArray, classes: AnyArray) -> AnyArray:

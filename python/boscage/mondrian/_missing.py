@@ -36,7 +36,7 @@ from boscage.mondrian.feature_rates._shared import (
     TrialResult,
     first_by_contents,
 )
-from boscage.mondrian.feature_rates.classification import score_of_left_out
+from boscage.mondrian.feature_rates.classification import by_power_alone, score_of_left_out
 from boscage.mondrian.feature_rates.regression import score_of_errors
 
 Substitute: TypeAlias = tuple[float, list[tuple[int, float, float]]]
@@ -187,7 +187,7 @@ def _tried(X: FloatArray, y: AnyArray, substitutes: Substitutes) -> TrialResult:
         numbers.fit(rows[n_held:], targets[n_held:], **options)
         mean = numbers.predict_mean(rows[:n_held], n_threads=1)
         return score_of_errors(mean, targets[:n_held])
-    settings = {"n_estimators": PILOT_TREES, "calibration": "loo", "seed": 0}
+    settings = by_power_alone({"n_estimators": PILOT_TREES, "calibration": "loo", "seed": 0})
     return score_of_left_out(settings, (rows, targets), n_held, DOUBT, **options)
 
 

@@ -39,8 +39,13 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         Number of trees.
     lifetime : float, default=inf
         Time at which the Mondrian processes end. A shorter lifetime gives smaller trees.
-    min_samples_split : int, default=2
+    min_samples_split : int or "auto", default="auto"
         A node with fewer rows is not split. A node whose labels are all equal is never split.
+        "auto" is 2, unless labels are so noisy that small forests with larger leaves predict
+        left-out rows better: then it is 5, 10, 20, 50 or 100. It is chosen when feature weights are
+        learned, if ``posterior="kneser-ney"`` and ``calibration="loo"``, and then kept, also if
+        these change; it is 2 otherwise, also with weights that are given. ``min_samples_split_`` is
+        the choice.
     discount : float or "loo", default=10.0
         How fast the distributions of a node and its parent become independent with time: the
         parameter gamma of the thesis is ``discount`` times the sum of the feature weights, which is
@@ -126,8 +131,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         boosted trees (on 10,000 rows, chosen alike) get rates; the others are ignored.
     feature_maps : list of (knots, shares), default=None
         How the rate of each feature is distributed along its range, for example another forest's
-        ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
-        evenly. Not possible with ``feature_weights="learned"``.
+        ``feature_maps_`` together with its ``feature_weights_``, ``feature_range_`` and
+        ``min_samples_split_``. None means evenly. Not possible with ``feature_weights="learned"``.
     substitutes : list of float or of (float, terms), default=None
         What stands for a missing value (NaN) of each feature: a number, or a number and the terms
         ``(feature, slope, origin)`` of a linear function of the other features that the row has,
@@ -137,11 +142,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         feature's values where rows have targets like those of the rows without a value. Give them
         if forests with missing values are to be merged or deletion must be provable.
     warm_up : int, default=1000
-        Number of rows before ranges, weights, maps and a discount that are learned are final, if
-        rows come by `partial_fit`. Until then they are learned anew, from all rows in the forest,
-        each time the number of rows that came has doubled, and at last by the call that reaches
-        ``warm_up``. The forest is then the one that `fit` grows from these rows. 0 keeps what the
-        first call finds. Without effect on `fit`, and if nothing is to be learned.
+        Number of rows before ranges, weights, maps, the size of leaves and a discount that are
+        learned are final, if rows come by `partial_fit`. Until then they are learned anew, from all
+        rows in the forest, each time the number of rows that came has doubled, and at last by the
+        call that reaches ``warm_up``. The forest is then the one that `fit` grows from these rows.
+        0 keeps what the first call finds. Without effect on `fit`, and if nothing is to be learned.
     window_size : int, default=None
         Keep this many of the newest rows and forget the others; None keeps all.
     random_state : int, RandomState, Generator or None, default=None
@@ -160,6 +165,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         Number of classes.
     discount_ : float
         The discount in use.
+    min_samples_split_ : int
+        The least number of rows of a split.
     calibration_power_ : float
         The power to which probabilities are raised; 1 for ``calibration=None``. One below 1 also
         draws them to the shares of the classes.
@@ -243,7 +250,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         n_estimators: int = 100,
         *,
         lifetime: float = math.inf,
-        min_samples_split: int = 2,
+        min_samples_split: int | Literal["auto"] = "auto",
         discount: float | Literal["loo"] = DEFAULT_DISCOUNT,
         posterior: Literal["kneser-ney", "joint"] = "kneser-ney",
         calibration: Literal["loo"] | None = "loo",
@@ -448,6 +455,12 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     def discount_(self) -> float:
         """The discount in use."""
         return float(self._require_model().discount)
+
+    @property
+    @reading
+    def min_samples_split_(self) -> int:
+        """The least number of rows of a split."""
+        return int(self._require_model().min_samples_split)
 
     @property
     @reading

@@ -79,6 +79,7 @@ def _classification(forest: dict[str, Any]) -> None:
             if name == BATCH:
                 learned["feature_weights"] = model.feature_weights_
                 learned["feature_maps"] = model.feature_maps_
+                learned["min_samples_split"] = model.min_samples_split_
             predict_time, p = _timed(model.predict_proba, X[test])
             hit = accuracy_score(y[test], model.classes_[p.argmax(axis=1)])
             loss = log_loss(y[test], p, labels=model.classes_)

@@ -50,6 +50,21 @@ def number(
     return read
 
 
+def whole_or(minimum: int, *words: str) -> Callable[[str], int | str]:
+    """Read a whole number that is at least `minimum`, or one of some words."""
+
+    def read(text: str) -> int | str:
+        if text in words:
+            return text
+        try:
+            return whole(minimum)(text)
+        except argparse.ArgumentTypeError as error:
+            listed = " or ".join(map(repr, words))
+            raise argparse.ArgumentTypeError(f"{error}, or {listed}") from None
+
+    return read
+
+
 def number_or(*words: str, above: float = 0.0) -> Callable[[str], float | str]:
     """Read a number above `above`, or one of some words."""
 

@@ -28,7 +28,7 @@ from boscage.dask._cells.categories import (
     with_columns,
 )
 from boscage.dask._cells.classifier_share import ClassifierCellShare
-from boscage.dask._cells.forest import CellForest, Recipe, chooses_discount, grow_forest
+from boscage.dask._cells.forest import CellForest, Recipe, grow_forest
 from boscage.dask._cells.rows import Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.shares import CellShare
@@ -44,6 +44,8 @@ from boscage.mondrian._regression import check_largest_target
 _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""
 _ID_END = 2**64
+_CHOSEN = ("discount", "min_samples_split")
+"""Settings that may be chosen when a forest is new."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     template._grown_with = recipe.template.get_params(deep=False)
     template._changed()
     settings, window = template._settings(), template._window()
-    if chooses_discount(template):
-        settings["discount"] = recipe.learned.settings["discount"]
+    # A word stands for a number that was chosen, and is kept.
+    words = [name for name in _CHOSEN if isinstance(getattr(template, name, None), str)]
+    settings |= {name: recipe.learned.settings[name] for name in words}
     declared = _declared(template, given, before.growth.names) or recipe.declared
     new = _arrived(client, template, given, before)
     tables = recipe.learned.tables

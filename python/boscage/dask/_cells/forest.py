@@ -249,6 +249,7 @@ def _known(recipe: Recipe, names: list[Label] | None, facts: list[Facts]) -> dic
         "classes": np.array(names),
         "class_counts": np.array([float(weights.get(name, 0)) for name in names or ()]),
         "discount_": learned.settings.get("discount"),
+        "min_samples_split_": learned.settings["min_samples_split"],
         "hyperparameters": {},
         "feature_weights_": np.ones(n_features) if learned.weights is None else learned.weights,
         "feature_importances_": None if learned.learned is None else learned.learned.importances,

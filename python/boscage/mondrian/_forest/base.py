@@ -78,7 +78,7 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     n_estimators: int
     lifetime: float
-    min_samples_split: int
+    min_samples_split: int | Any
     predictive: str
     random_state: Any
 
@@ -104,13 +104,15 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
         return {
             "n_estimators": _validation.check_count("n_estimators", self.n_estimators, 1),
             "lifetime": _validation.check_positive("lifetime", self.lifetime, finite=False),
-            "min_samples_split": _validation.check_count(
-                "min_samples_split", self.min_samples_split, 2
-            ),
+            "min_samples_split": self._min_samples_split(),
             "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
         }
+
+    def _min_samples_split(self) -> int:
+        """The least number of rows of a split, before any is chosen."""
+        return _validation.check_count("min_samples_split", self.min_samples_split, 2)
 
     def _apply_changes(self, model: Any) -> None:
         """Pass changed parameters that do not shape the trees, already checked, to the model.
@@ -188,9 +190,11 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
         """Remove rows from the forest, as if it had never seen them.
 
         For the same reference ranges and feature rates the forest is then, bit for bit, the one
-        fitted to the other rows. Ranges, rates, maps and substitutes that were learned do not
-        change: give ``feature_range``, ``feature_weights`` and ``substitutes`` if deletion must be
-        provable. Removals are lazy: they are applied to the trees by the next read, or by `flush`.
+        fitted to the other rows. Ranges, rates, maps, substitutes and a classifier's size of leaves
+        that were learned do not change: give ``feature_range``, ``feature_weights`` and
+        ``substitutes`` if deletion must be provable (``min_samples_split="auto"`` is 2 with weights
+        that are given). Removals are lazy: they are applied to the trees by the next read, or by
+        `flush`.
 
         Parameters
         ----------

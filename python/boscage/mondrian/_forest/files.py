@@ -27,6 +27,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "random_state": (None,),
     "trend": ("auto", None),
     "joint_kernel": ("trees", "limit"),
+    "min_samples_split": ("auto",),
 }
 # Parameters that have a place of their own in files, or are of a process.
 _APART = ("class_weight", "n_jobs", "verbose", "warm_up", "window_size")

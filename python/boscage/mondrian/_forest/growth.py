@@ -94,7 +94,7 @@ class GrowthPlan:
 
 
 class GrowingForest(Estimator):
-    """A forest that learns ranges, rates and the discount from rows, and draws their trees."""
+    """A forest that learns ranges, rates and settings from rows, and draws their trees."""
 
     _lock = OwnLock()
     _learned: LearnedRates | None

@@ -16,6 +16,7 @@ _LEARNED = (
     "feature_range",
     "feature_weights",
     "feature_maps",
+    "min_samples_split",
     "trend",
     "substitutes",
     "categories",
@@ -40,10 +41,10 @@ class MergingForest(StoredForest):
         parameters, reference ranges (``feature_range``), feature weights, feature maps,
         ``categories`` and, where values are missing, ``substitutes``. If weights or maps are to be
         learned, start all shards from copies of one fitted forest that has forgotten its rows, or
-        pass one forest's ``feature_weights_`` and ``feature_maps_`` to all shards. A forest in its
-        warm-up (``warm_up_left_``) takes over what the other has learned; if both are, ranges and
-        weights are learned anew from the rows of both. Labels become those of this forest: 1.0 and
-        True are its class 1.
+        pass one forest's ``feature_weights_`` and ``feature_maps_``, and a classifier's
+        ``min_samples_split_``, to all shards. A forest in its warm-up (``warm_up_left_``) takes
+        over what the other has learned; if both are, all is learned anew from the rows of both.
+        Labels become those of this forest: 1.0 and True are its class 1.
 
         Parameters
         ----------

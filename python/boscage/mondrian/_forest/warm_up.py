@@ -28,11 +28,11 @@ class WarmUp:
     n_rows: int
     """Number of rows that came so far."""
     n_learned: int
-    """Number of rows that had come when ranges, rates and the discount were last learned."""
+    """Number of rows that had come when ranges, rates and settings were last learned."""
 
 
 class WarmingForest(GrowingForest):
-    """A forest that learns ranges, rates and the discount anew while its first rows come."""
+    """A forest that learns ranges, rates and settings anew while its first rows come."""
 
     # None once what is learned from the first rows is final.
     _warming: WarmUp | None

@@ -54,17 +54,17 @@ class Stage:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """How well rates predict rows that are left out."""
+    """How well a forest predicts rows that are left out."""
 
     score: float
     by_row: FloatArray
     """Each row's part in the score, to first order; a difference's spread is its error."""
 
-    def certain_gain(self, equal: TrialResult, standard_errors: float) -> float:
-        """How much better it is than that of equal rates, less what chance may explain."""
-        difference = self.by_row - equal.by_row
+    def certain_gain(self, other: TrialResult, standard_errors: float) -> float:
+        """How much better it is than another one, less what chance may explain."""
+        difference = self.by_row - other.by_row
         error = np.std(difference, ddof=1) / np.sqrt(len(difference))
-        return float(self.score - equal.score - standard_errors * error)
+        return float(self.score - other.score - standard_errors * error)
 
 
 def rows_to_learn_from(n_features: int) -> int:

@@ -231,7 +231,7 @@ class _Trial:
         if not self._is_limit or stage is FIRST_STAGE:
             settings["posterior"] = "kneser-ney"
         return score_of_left_out(
-            settings,
+            by_power_alone(settings),
             (self._X[rows], self._codes[rows]),
             n_held,
             DOUBT,
@@ -240,6 +240,16 @@ class _Trial:
             maps=maps,
             **self._options,
         )
+
+
+def by_power_alone(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of forests that judge features.
+
+    Probabilities are not drawn to the shares of the classes, beside which features that tell little
+    would look too good, and have no trend.
+    """
+    calibration = None if settings["calibration"] is None else "loo-power"
+    return {**settings, "calibration": calibration, "trend": False}
 
 
 def score_of_left_out(
@@ -254,13 +264,10 @@ def score_of_left_out(
 ) -> TrialResult:
     """The log probabilities of the classes of the first rows, each left out of a forest of all.
 
-    `doubt` is the share of even probabilities in those that are judged. These are not drawn to the
-    shares of the classes, beside which features that tell little would look too good, and have no
-    trend.
+    `doubt` is the share of even probabilities in those that are judged.
     """
     X, y = rows
-    calibration = None if settings["calibration"] is None else "loo-power"
-    forest = _core.MondrianClassifier(**{**settings, "calibration": calibration, "trend": False})
+    forest = _core.MondrianClassifier(**settings)
     classes, codes = np.unique(y, return_inverse=True)
     labels: list[Label] = [int(value) for value in classes]
     # Classes are declared, so that one keeps its column while its only row is left out.
@@ -273,7 +280,7 @@ def score_of_left_out(
         n_threads=n_threads,
         **options,
     )
-    left_out = np.arange(n_held, dtype=np.uint64)
+    left_out, calibration = np.arange(n_held, dtype=np.uint64), settings["calibration"]
     proba = forest.loo_proba(left_out, None, calibration=calibration, n_threads=n_threads)[0]
     chosen = proba[np.arange(n_held), codes[:n_held]]
     by_row = np.log((1.0 - doubt) * chosen + doubt / len(labels))
