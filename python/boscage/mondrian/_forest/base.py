@@ -78,7 +78,7 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     n_estimators: int
     lifetime: float
-    min_samples_split: int | Any
+    min_samples_split: int | str
     predictive: str
     random_state: Any
 
