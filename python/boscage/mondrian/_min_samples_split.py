@@ -33,7 +33,7 @@ PARTS = 2
 LEFT_OUT = 400
 """The greatest number of rows that judge the candidates."""
 TREES = 30
-STANDARD_ERRORS = 0.25
+STANDARD_ERRORS = 0.5
 """By how many standard errors of the difference a candidate must be better than `LEAST`."""
 LEAST_GAIN = 0.002
 """And by how much more, in natural logarithms."""
