@@ -191,7 +191,7 @@ MODELS: dict[str, EstimatorPair] = {
                 "N",
                 "split no node with fewer rows; 2 for numbers, and for classes auto: as left-out "
                 "rows choose",
-                readers.whole_or(2, "auto"),
+                readers.or_word(readers.whole(2), "auto"),
             ),
             _word(
                 "predictive",

@@ -75,15 +75,12 @@ def choose_min_samples_split(
         own = {**settings, "min_samples_split": n}
         return score_of_left_out(own, rows, n_left_out, DOUBT, **options)
 
-    def score(n: int) -> float:
-        return result(n).score
-
     if FIRST in candidates and result(LEAST).certain_gain(result(FIRST), WORSE) > 0.0:
         return LEAST
     tried, best = [], FIRST
     for n in [n for n in candidates if n >= FIRST]:
         tried.append(n)
-        if score(n) < score(best):
+        if result(n).score < result(best).score:
             break
         best = n
     if best == FIRST:

@@ -7,7 +7,9 @@ import csv
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _MAX_U64 = (1 << 64) - 1
 
@@ -50,34 +52,24 @@ def number(
     return read
 
 
-def whole_or(minimum: int, *words: str) -> Callable[[str], int | str]:
-    """Read a whole number that is at least `minimum`, or one of some words."""
+def or_word(read: Callable[[str], T], *words: str) -> Callable[[str], T | str]:
+    """Read one of some words, or what another reader takes."""
 
-    def read(text: str) -> int | str:
+    def read_either(text: str) -> T | str:
         if text in words:
             return text
         try:
-            return whole(minimum)(text)
+            return read(text)
         except argparse.ArgumentTypeError as error:
             listed = " or ".join(map(repr, words))
             raise argparse.ArgumentTypeError(f"{error}, or {listed}") from None
 
-    return read
+    return read_either
 
 
 def number_or(*words: str, above: float = 0.0) -> Callable[[str], float | str]:
     """Read a number above `above`, or one of some words."""
-
-    def read(text: str) -> float | str:
-        if text in words:
-            return text
-        value = _float(text)
-        if not (math.isfinite(value) and value > above):
-            listed = " or ".join(map(repr, words))
-            raise _refusal(text, f"a number above {above:g}, or {listed}")
-        return value
-
-    return read
+    return or_word(number(above=above), *words)
 
 
 def jobs(text: str) -> int:

@@ -28,7 +28,7 @@ from boscage.dask._cells.categories import (
     with_columns,
 )
 from boscage.dask._cells.classifier_share import ClassifierCellShare
-from boscage.dask._cells.forest import CellForest, Recipe, grow_forest
+from boscage.dask._cells.forest import CellForest, Recipe, grow_forest, is_chosen
 from boscage.dask._cells.rows import Facts, Filler, sorted_labels
 from boscage.dask._cells.samples import Chooser
 from boscage.dask._cells.shares import CellShare
@@ -45,7 +45,7 @@ _EDGES = 256
 """So many rows are compared with all others at a time, to find the oldest one of a window."""
 _ID_END = 2**64
 _CHOSEN = ("discount", "min_samples_split")
-"""Settings that may be chosen when a forest is new."""
+"""Settings that may be chosen when a forest is new, and are then kept."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,8 @@ def add_rows(before: CellForest, template: Any, given: Given) -> CellForest:
     template._grown_with = recipe.template.get_params(deep=False)
     template._changed()
     settings, window = template._settings(), template._window()
-    # A word stands for a number that was chosen, and is kept.
-    words = [name for name in _CHOSEN if isinstance(getattr(template, name, None), str)]
-    settings |= {name: recipe.learned.settings[name] for name in words}
+    kept = [name for name in _CHOSEN if is_chosen(template, name)]
+    settings |= {name: recipe.learned.settings[name] for name in kept}
     declared = _declared(template, given, before.growth.names) or recipe.declared
     new = _arrived(client, template, given, before)
     tables = recipe.learned.tables

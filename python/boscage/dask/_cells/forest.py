@@ -159,9 +159,9 @@ def refuse(template: Any, share: type[CellShare]) -> None:
             )
 
 
-def chooses_discount(template: Any) -> bool:
-    """Whether left-out rows choose a discount."""
-    return isinstance(getattr(template, "discount", None), str)
+def is_chosen(template: Any, name: str) -> bool:
+    """Whether a word stands for a number that left-out rows choose."""
+    return isinstance(getattr(template, name, None), str)
 
 
 def grow_forest(
@@ -210,7 +210,7 @@ def _growth(recipe: Recipe, chooser: Chooser, facts: list[Facts], *, chooses: bo
     if settings.get("calibration") is not None:
         left_out, of_trend = chooser.calibrating(counts, recipe.learned)
     n_rows = sum(of.n_rows for of in facts)
-    if chooses and n_rows > 1 and chooses_discount(recipe.template):
+    if chooses and n_rows > 1 and is_chosen(recipe.template, "discount"):
         judging = chooser.judging(facts)
     return Growth(
         recipe.share,
