@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -28,14 +29,14 @@ STYLE = ROOT / "docs" / "_static" / "figures.mplstyle"
 HEAD = """# The papers' experiments
 
 The experiments of B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective*
-(2016), run with this package, beside what the thesis says. `python -m benches.papers` runs them and
-writes this page; all of our numbers come from that run. A figure of the thesis shows no numbers, so
-there the claim is what the text says about the figure. [Where we differ from the
-papers](../where-we-differ.md) says what is different on purpose.
+(2016), run with this package, beside what the thesis says. `python -m benches.papers` runs them,
+all or some, and writes this page; below each heading is when, and at which commit, it was run. A
+figure of the thesis shows no numbers, so there the claim is what the text says about the figure.
+[Where we differ from the papers](../where-we-differ.md) says what is different on purpose.
 
 Times are processor seconds of one thread, without predictions unless a section says so; those of
 the thesis are from other machines and from Python. A spread (±) is the standard deviation over
-seeds.
+seeds, and in Table 6.1 of the thesis the standard error.
 """
 
 
@@ -80,18 +81,22 @@ class Section:
         for row in [columns, *shown]:
             print("   ", " | ".join(map(str, row)), flush=True)
 
-    def claim(self, paper: str, ours: str, holds: bool, why: str = "") -> None:
-        """Add what the thesis says, what we found, whether they agree, and if not why."""
+    def claim(self, paper: str, ours: str, holds: bool | None, why: str = "") -> None:
+        """Add what the thesis says, what we found, whether they agree, and if not why.
+
+        `holds` is None where our figures cannot tell.
+        """
         self.blocks.append(
             {
                 "kind": "claim",
                 "paper": paper,
                 "ours": ours,
-                "holds": bool(holds),
+                "holds": None if holds is None else bool(holds),
                 "why": "" if holds else why,
             }
         )
-        print(f"{self.name}: {'agrees' if holds else 'DIFFERS'}: {paper} -- {ours}", flush=True)
+        verdict = {None: "UNDECIDED", True: "agrees", False: "DIFFERS"}[self.blocks[-1]["holds"]]
+        print(f"{self.name}: {verdict}: {paper} -- {ours}", flush=True)
 
     @contextmanager
     def figure(
@@ -160,11 +165,22 @@ def facts(seconds: float, effort: Effort, generated: bool) -> dict[str, Any]:
         "generated": generated,
         "date": date.today().isoformat(),
         "boscage": boscage.__version__,
+        "commit": _commit(),
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
     }
+
+
+def _commit() -> str:
+    """Return the checkout's commit, marked if files differ from it; nothing outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()
 
 
 def _processor() -> str:
@@ -233,7 +249,9 @@ def _notes(sections: list[dict[str, Any]]) -> list[str]:
     }
     lines += [
         f"Of {sum(map(len, claims.values()))} claims of the thesis that are checked below, "
-        f"{sum(map(sum, claims.values()))} hold here.\n",
+        f"{sum(own.count(True) for own in claims.values())} hold here, "
+        f"{sum(own.count(False) for own in claims.values())} do not, and "
+        f"{sum(own.count(None) for own in claims.values())} cannot be judged.\n",
         _row(["experiment", "name", "sizes", "claims", "hold"]),
         _row(["---"] * 5),
     ]
@@ -241,7 +259,7 @@ def _notes(sections: list[dict[str, Any]]) -> list[str]:
         holds = claims[section["title"]]
         sizes = section["facts"]["effort"]
         lines.append(
-            _row([section["title"], f"`{section['name']}`", sizes, len(holds), sum(holds)])
+            _row([section["title"], f"`{section['name']}`", sizes, len(holds), holds.count(True)])
         )
     lines.append("")
     return lines
@@ -250,10 +268,11 @@ def _notes(sections: list[dict[str, Any]]) -> list[str]:
 def _section(section: dict[str, Any]) -> str:
     about = section["facts"]
     seeds = "" if about["seeds"] is None else f", {about['seeds']} seeds"
+    commit = f", commit {about['commit']}" if about.get("commit") else ""
     load = f", beside other work (load {about['load']})" if about.get("load", 0) > 2 else ""
     lines = [
         f"## {section['title']}\n",
-        f"(`{section['name']}`, {about['effort']} sizes{seeds}, {about['date']}, "
+        f"(`{section['name']}`, {about['effort']} sizes{seeds}, {about['date']}{commit}, "
         f"{about['seconds']:.0f} s{load}.)\n",
     ]
     if section["settings"]:
@@ -265,8 +284,9 @@ def _section(section: dict[str, Any]) -> str:
         if block["kind"] == "claim":
             if kind != "claim":
                 lines.append("| the thesis | here | agree? |\n| --- | --- | --- |")
-            said = "yes" if block["holds"] else f"**no**: {block['why']}"
-            lines.append(_row([block["paper"], block["ours"], said]))
+            said = {None: "**cannot be judged**: ", True: "yes", False: "**no**: "}
+            verdict = said[block["holds"]] + block["why"]
+            lines.append(_row([block["paper"], block["ours"], verdict]))
         elif kind == "claim":
             lines.append("")
         kind = block["kind"]

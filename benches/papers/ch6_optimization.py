@@ -9,8 +9,6 @@ import numpy as np
 from benches._common import Array
 from benches.papers._data import grid
 from benches.papers._functions import Task, branin, hartmann6, tabulated
-from benches.papers._optimizers import OPTIMISERS, installed
-from benches.papers._optimizers import run as optimise
 from benches.papers._report import Effort, Section, averaged, spread
 
 from boscage import MondrianForestRegressor
@@ -19,6 +17,7 @@ TITLE = "Table 6.3: Bayesian optimisation"
 N_FIRST = 5
 #: Seeds that share a random grid.
 EACH = 5
+COLUMNS = ("function (parameters, trials)", "oracle, thesis", "MF, thesis", "SMAC, thesis")
 PAPERS: dict[str, Any] = {
     "n_estimators": 10,
     "min_samples_split": 2,
@@ -30,15 +29,9 @@ SETTINGS = {
     "heuristic's noise; the next trial is the point of the grid, not tried before, with the "
     f"greatest mean + standard deviation; {N_FIRST} points at random first, of which the thesis "
     "says nothing",
-    "grids": f"for MF, Branin and Hartmann have points drawn uniformly, and every {EACH} seeds "
-    "share them; logarithms are taken of C and epsilon (SVM), tau and S (LDA)",
-    "others": "MondrianOptimizer has our defaults. On Branin and Hartmann the others search the "
-    "whole cube, so they can find more than the grid has (the oracle here)",
-}
-OTHERS = {
-    "boscage": "MondrianOptimizer",
-    "optuna TPE": "Optuna's TPE",
-    "random search": "random search",
+    "grids": f"points of Branin and Hartmann are drawn uniformly, and every {EACH} seeds share "
+    "them; logarithms are taken of C and epsilon (SVM), tau and S (LDA)",
+    "other optimisers": "in the next section, on the same functions",
 }
 
 
@@ -71,6 +64,15 @@ class Problem:
     def value(self, loss: float) -> float:
         """Return the value of a loss."""
         return self.greatest - self.scale * loss
+
+    def label(self, name: str) -> str:
+        """Name the function with its parameters and trials, as the table does."""
+        return f"{name} ({self.task.n_parameters}, {self.n_trials})"
+
+    @property
+    def digits(self) -> int:
+        """Decimals that the table has."""
+        return 3 if self.task.levels is None else 1
 
 
 def problems(effort: Effort) -> dict[str, Problem]:
@@ -131,43 +133,28 @@ def run(section: Section, effort: Effort) -> None:
     """Optimise all four functions."""
     seeds = effort.seed_list(15)
     n_points = effort.of(250_000, 5_000)
-    own = "MF, as in the thesis"
-    names = installed(list(OTHERS))
+    section.settings["points of a random grid"] = f"{n_points:,}"
     rows, found, oracles = [], {}, {}  # what MF found, and what there is
     for name, problem in problems(effort).items():
-        best: dict[str, list[float]] = {own: []}
-        on_grids = []
+        best, on_grids = [], []
         for seed in seeds:
             if seed % EACH == 0:
                 points, losses = problem.points(seed, n_points)
-            best[own].append(problem.value(mondrian(points, losses, seed, problem.n_trials)))
+            best.append(problem.value(mondrian(points, losses, seed, problem.n_trials)))
             on_grids.append(problem.value(float(losses.min())))
-            for other in names:
-                curve, _ = optimise(OPTIMISERS[other], problem.task, seed, problem.n_trials)
-                best.setdefault(OTHERS[other], []).append(problem.value(float(curve[-1])))
-        found[name], oracles[name] = np.array(best[own]), float(np.mean(on_grids))
-        digits = 1 if name.endswith("grid") else 3
+        found[name], oracles[name] = np.array(best), float(np.mean(on_grids))
         rows.append(
             [
-                f"{name} ({problem.task.n_parameters}, {problem.n_trials})",
+                problem.label(name),
                 *problem.thesis,
-                f"{oracles[name]:.{digits}f}",
-                *(spread(values, digits) for values in best.values()),
+                f"{oracles[name]:.{problem.digits}f}",
+                spread(best, problem.digits),
             ]
         )
-    section.settings["points of a random grid"] = f"{n_points:,}"
     section.table(
         f"Greatest value found, {averaged(seeds)} (in the table of the thesis the last two rows "
         "have each other's values)",
-        [
-            "function (parameters, trials)",
-            "oracle, thesis",
-            "MF, thesis",
-            "SMAC, thesis",
-            "oracle here",
-            own,
-            *(OTHERS[other] for other in names),
-        ],
+        [*COLUMNS, "oracle here", "MF here"],
         rows,
     )
     # What MF missed in the thesis, and its standard deviation.
@@ -176,9 +163,17 @@ def run(section: Section, effort: Effort) -> None:
         "Branin and Hartmann: MF finds values very close to the greatest one of the grid",
         "; ".join(f"{n}: {found[n].mean():.4g} of {oracles[n]:.4g}" for n in near),
         all(oracles[n] - found[n].mean() <= most for n, most in near.items()),
-        "on one of them it misses more than in the thesis, whose points are other ones: the best "
-        f"of {n_points:,} uniform points is {oracles['Hartmann']:.3f} for Hartmann, and 3.322 "
-        "there",
+        "; ".join(
+            f"{n}: runs end {oracles[n] - found[n].mean():.3f} below it on average, more than the "
+            f"{most:.3f} (mean and one deviation) of the thesis, which does not say how its runs "
+            "start; we do not know the reason"
+            for n, most in near.items()
+            if oracles[n] - found[n].mean() > most
+        ),
+    )
+    section.text(
+        f"For Hartmann the best of {n_points:,} uniform points is {oracles['Hartmann']:.3f}; the "
+        "thesis has 3.322, the maximum of the function."
     )
     hits = int((found["SVM-grid"] > oracles["SVM-grid"] - 0.05).sum())
     section.claim(
