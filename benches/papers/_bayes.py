@@ -16,8 +16,9 @@ from boscage import MCMC, SMC, BayesianTreeClassifier
 PRIOR: dict[str, Any] = {"alpha": 5.0, "alpha_s": 0.95, "beta_s": 0.5}
 THESIS: dict[str, Any] = {"ess_threshold": 0.1, "resampling": "multinomial", "max_stages": 5000}
 SHARED = {
-    "prior": "alpha = 5, alpha_s = .95, beta_s = .5",
-    "SMC": "resampling below an effective sample size of C/10, multinomial, at most 5000 stages",
+    "prior": ", ".join(f"{name} = {value:g}" for name, value in PRIOR.items()),
+    "SMC": f"resampling below an effective sample size of {THESIS['ess_threshold']:g} C, "
+    f"{THESIS['resampling']}, at most {THESIS['max_stages']} stages",
     "data": "pendigits as given; magic04 split at random into 70 % and 30 %",
 }
 
@@ -45,14 +46,15 @@ def smc(
     n_islands: int = 1,
     expansion: Any = "node",
     prior: dict[str, Any] = PRIOR,
+    **changes: Any,
 ) -> Fit:
-    """Fit by sequential Monte Carlo with the settings of the thesis."""
+    """Fit by sequential Monte Carlo with the settings of the thesis, or some of them changed."""
     sampler = SMC(
         n_particles=n_particles,
         n_islands=n_islands,
         proposal=proposal,
         expansion=expansion,
-        **THESIS,
+        **(THESIS | changes),
     )
     return fit(BayesianTreeClassifier(sampler, random_state=seed, **prior), data)
 

@@ -267,7 +267,8 @@ def _notes(sections: list[dict[str, Any]]) -> list[str]:
 
 def _section(section: dict[str, Any]) -> str:
     about = section["facts"]
-    seeds = "" if about["seeds"] is None else f", {about['seeds']} seeds"
+    n_seeds = about["seeds"]
+    seeds = "" if n_seeds is None else f", {n_seeds} seed{'s' if n_seeds > 1 else ''}"
     commit = f", commit {about['commit']}" if about.get("commit") else ""
     load = f", beside other work (load {about['load']})" if about.get("load", 0) > 2 else ""
     lines = [

@@ -115,14 +115,19 @@ def run(section: Section, effort: Effort) -> None:
     names = list(data)
     times = speedups(found, names, "prior")
     section.claim(
-        "SMC with the prior's proposal is at least an order of magnitude faster than MCMC at "
-        "similar log p",
+        "on these two sets SMC with the prior's proposal is roughly two orders of magnitude faster "
+        "than MCMC at similar log p",
+        ", ".join(f"{n}: {t:.1f} times" for n, t in times.items()),
+        min(times.values()) >= 50.0,
+        "our chain keeps rows sorted and makes a step in ten to twenty microseconds, so that it "
+        "has lost much of the disadvantage that it had in Python",
+    )
+    section.claim(
+        "in general it is at least an order of magnitude faster",
         ", ".join(f"{n}: {t:.1f} times" for n, t in times.items())
         + " faster to the log p of the longest chain",
         min(times.values()) >= 10.0,
-        "our chain keeps rows sorted and makes a step in ten to twenty microseconds, so that it "
-        "has lost much of the "
-        "disadvantage that it had in Python (0: SMC did not reach the log p of the longest chain)",
+        "the same (0: SMC did not reach the log p of the longest chain)",
     )
     best = {n: max(mean(v, "accuracy") for k, v in found.items() if k[0] == n) for n in names}
     section.claim(

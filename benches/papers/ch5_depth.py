@@ -55,16 +55,17 @@ def run(section: Section, effort: Effort) -> None:
             ]
         )
     section.table("Average depth", ["data", "rows", "log2 of it", "thesis", "here"], rows)
+    section.text(
+        "The deviations are those of trees: with so many of them a mean has about a tenth of it. "
+        + " ".join(f"{name}: {why}." for name, why in WHY.items())
+    )
     section.claim(
         "average depths as in the table, growing as log N rather than N",
-        "within its standard deviation on "
+        "within its standard deviation of a tree on "
         + (", ".join(n for n, ok in near.items() if ok) or "none"),
         all(near.values()),
-        "; ".join(
-            f"{name}: {WHY.get(name, 'deeper or shallower for a reason that we do not know')}"
-            for name, ok in near.items()
-            if not ok
-        ),
+        "deeper or shallower than by a deviation on "
+        + ", ".join(name for name, ok in near.items() if not ok),
     )
 
 

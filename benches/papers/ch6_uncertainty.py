@@ -21,6 +21,8 @@ PAPERS: dict[str, Any] = {
     "feature_weights": None,
 }
 TREES = 25
+NOISE = 0.05
+KINDS = ("training", "red", "blue")
 SETTINGS = {
     "trees": f"{TREES}",
     "MF": "min_samples_split=10, section 6.3's model and heuristic",
@@ -41,7 +43,7 @@ def rows(kind: str, n: int, rng: np.random.Generator) -> Array:
 
 def target(X: Array, rng: np.random.Generator) -> Array:
     """Return a smooth function of both coordinates, with little noise."""
-    return np.tanh(X[:, 0] / 2.0) + 0.3 * X[:, 1] + 0.05 * rng.normal(size=len(X))
+    return np.tanh(X[:, 0] / 2.0) + 0.3 * X[:, 1] + NOISE * rng.normal(size=len(X))
 
 
 def trees_std(model: Any, X: Array) -> Array:
@@ -65,7 +67,7 @@ def run(section: Section, effort: Effort) -> None:
             "ERT-k": ExtraTreesRegressor(TREES, min_samples_leaf=5, random_state=seed).fit(X, y),
             "RF": RandomForestRegressor(TREES, min_samples_leaf=5, random_state=seed).fit(X, y),
         }
-        for kind in ("training", "red", "blue"):
+        for kind in KINDS:
             points = rows(kind, 300, rng)
             stds = {
                 "MF": mondrian.predict(points, return_std=True)[1],
@@ -85,10 +87,7 @@ def run(section: Section, effort: Effort) -> None:
     section.table(
         "Mean standard deviation: among the training rows, and of the test points beyond |x1| = 5",
         ["method", "training", "red", "blue"],
-        [
-            [name, *(spread(found[name, kind]) for kind in ("training", "red", "blue"))]
-            for name in names
-        ],
+        [[name, *(spread(found[name, kind]) for kind in KINDS)] for name in names],
     )
     with section.figure(
         "std",
@@ -106,10 +105,12 @@ def run(section: Section, effort: Effort) -> None:
     section.claim(
         "MF's uncertainty is low among the training rows and grows away from them, more for blue "
         "than for red",
-        ", ".join(f"{mean['MF', kind]:.3f} ({kind})" for kind in ("training", "red", "blue")),
-        mean["MF", "training"] < mean["MF", "red"] < mean["MF", "blue"],
-        "beyond |x1| = 5 the thesis' model is at its prior's deviation, for red as for blue; our "
-        "defaults have a slope there, whose uncertainty grows",
+        ", ".join(f"{mean['MF', kind]:.3f} ({kind})" for kind in KINDS),
+        mean["MF", "training"] < 0.5 * mean["MF", "red"] and mean["MF", "red"] < mean["MF", "blue"],
+        "beyond |x1| = 5 the thesis' model is at its prior's deviation, for red as for blue. "
+        f"Among the rows, whose noise is {NOISE}, it is not low: the heuristic looks at the "
+        "variance of the targets, and not at how well trees explain them. With our defaults "
+        + ", ".join(f"{mean['MF, our defaults', k]:.3f} ({k})" for k in KINDS),
     )
     section.claim(
         "the random forest is over-confident away from the rows, the extremely randomised trees "
