@@ -293,6 +293,11 @@ def is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
+def is_word(value: Any, word: str) -> bool:
+    """Whether a parameter is a word; an array is none."""
+    return isinstance(value, str) and value == word
+
+
 def check_integer(name: str, value: Any) -> int:
     """An integer."""
     if not is_integer(value):

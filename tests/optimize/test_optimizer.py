@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from boscage import MondrianForestRegressor
-from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real, Space, Trial
+from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real, Trial
 from boscage.optimize._blocks import block_size, block_start
 
 SPACE = {
@@ -396,11 +396,6 @@ def test_parameters_are_checked(options):
         MondrianOptimizer(SPACE, **options)
 
 
-def test_a_forest_must_be_one():
-    with pytest.raises(TypeError, match="forest must be a MondrianForestRegressor"):
-        MondrianOptimizer(SPACE, forest=Space(SPACE))
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -420,9 +415,10 @@ def test_files_that_are_no_study_are_refused(change, tmp_path):
     path.write_text(json.dumps(study.to_dict() | change))
     with pytest.raises(ValueError, match=r"stud|version|format"):
         MondrianOptimizer.load(path)
-    path.write_text("{")
-    with pytest.raises(ValueError, match="is not a study"):
-        MondrianOptimizer.load(path)
+    for damaged in (b"{", b"\xff\xfe\x00"):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"study\.json is not a study"):
+            MondrianOptimizer.load(path)
 
 
 @pytest.mark.parametrize("given", [1.0, "abc", [[1.0]], [object()], np.array(0.5)])
@@ -459,23 +455,6 @@ def test_an_interrupted_trial_stays_pending():
     with pytest.raises(KeyboardInterrupt):
         optimizer.optimize(interrupted, 1)
     assert optimizer.trials[0].state == "pending"
-
-
-def test_files_keep_numbers_of_numpy_and_a_trend(tmp_path):
-    optimizer = MondrianOptimizer(
-        {"x": Real(0, 1), "n": Integer(0, 9)},
-        forest=MondrianForestRegressor(5, trend=[0], hyperparameters="ml"),
-        n_initial=3,
-        random_state=0,
-    )
-    for n in range(5):
-        optimizer.tell({"x": np.float64(0.1 * n), "n": np.int64(n)}, float(n))
-    optimizer.save(tmp_path / "study.json")
-    loaded = MondrianOptimizer.load(tmp_path / "study.json")
-    assert loaded.surrogate.trend_ == optimizer.surrogate.trend_ == [0]
-    assert loaded.ask() == optimizer.ask()
-    with pytest.raises(ValueError, match="know no trend"):
-        small(forest=MondrianForestRegressor(5, trend="linear"), acquisition="thompson")
 
 
 def test_a_study_that_cannot_be_written_leaves_the_old_file(tmp_path, monkeypatch):

@@ -81,6 +81,9 @@ def test_the_widest_ranges_have_values_everywhere():
 def test_choices_may_be_any_sequence():
     assert Categorical(np.array(["a", "b"])).choices == ("a", "b")
     assert Categorical(range(3)).choices == (0, 1, 2)
+    choices = Categorical(np.array([1, 2])).choices
+    assert choices == (1, 2)
+    assert all(type(choice) is int for choice in choices)
 
 
 def test_equal_looking_choices_differ():

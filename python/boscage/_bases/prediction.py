@@ -62,8 +62,8 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted, or is a forest without rows.
         ValueError
-            If `X` has another number of features, other feature names, or values that are not
-            finite numbers; if ``class_weight`` is zero for all of several classes.
+            If `X` has another number of features, other feature names, infinite values, or missing
+            ones that the model cannot take; if ``class_weight`` is zero for all of several classes.
         KeyboardInterrupt
             If interrupted. The model does not change.
         """
@@ -223,8 +223,8 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
         sklearn.exceptions.NotFittedError
             If the estimator is not fitted, or is a forest without rows.
         ValueError
-            If `X` has another number of features, other feature names, or values that are not
-            finite numbers.
+            If `X` has another number of features, other feature names, infinite values, or missing
+            ones that the model cannot take.
         KeyboardInterrupt
             If interrupted. The model does not change.
         """

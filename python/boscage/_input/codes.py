@@ -25,9 +25,7 @@ def put_codes(rows: Rows, columns: dict[int, Column], labels: Labels) -> Rows:
     coded: Any = np.array(rows, order="C")
     for feature, column in columns.items():
         numbers = {label: code for code, label in enumerate(labels[feature])}
-        of_label = [numbers.get(label, np.nan) for label in column.labels]
-        # The last entry is that of the code -1.
-        coded[:, feature] = np.array([*of_label, np.nan])[column.codes]
+        coded[:, feature] = column.mapped(map(numbers.get, column.labels), np.nan, np.float64)
     found: Rows = coded
     return found
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from boscage._types import BoolArray, IntArray, Label
+from boscage._types import AnyArray, BoolArray, IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
 # would become numbers in units that nobody has chosen.
@@ -47,6 +47,11 @@ class Column:
     """The number of each row's category; -1 where it is missing."""
     labels: list[Label]
     """The categories that occur, sorted."""
+
+    def mapped(self, values: Iterable[Any], missing: Any, dtype: Any = None) -> AnyArray:
+        """Each row's value, given that of each label and the one where a category is missing."""
+        # The last entry is that of the code -1.
+        return np.array([*values, missing], dtype=dtype)[self.codes]
 
     def of(self, rows: BoolArray) -> Column:
         """Some of the rows, and the categories that occur in them."""

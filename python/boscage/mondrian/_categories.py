@@ -205,9 +205,8 @@ def put(rows: Rows, columns: dict[int, Column], tables: Tables) -> Rows:
     for feature, column in columns.items():
         table = tables[feature]
         unknown = table[None]
-        of_label = [table.get(label, unknown) for label in column.labels]
-        # The last entry is that of the code -1.
-        places[feature] = np.array([*of_label, unknown])[column.codes]
+        of_label = (table.get(label, unknown) for label in column.labels)
+        places[feature] = column.mapped(of_label, unknown)
     narrow = all((values.astype(np.float32) == values).all() for values in places.values())
     filled: Any = np.array(rows, dtype=rows.dtype if narrow else np.float64, order="C")
     for feature, values in places.items():

@@ -12,8 +12,7 @@ from boscage._input.labels import check_classes, conform, encode
 from boscage._types import AnyArray, BoolArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
-from boscage.mondrian._joint_kernel import check_joint_kernel
-from boscage.mondrian._min_samples_split import LEAST, choose_min_samples_split
+from boscage.mondrian._min_samples_split import MIN_SPLIT, choose_min_samples_split
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
@@ -45,14 +44,13 @@ class ClassificationForest(MondrianForest):
             _validation.check_choice("calibration, unless None,", calibration, ("loo",))
         elif posterior == "joint":
             raise ValueError("posterior='joint' needs calibration='loo', found None")
-        if self.trend is not None and not (isinstance(self.trend, str) and self.trend == "auto"):
+        if not (self.trend is None or _validation.is_word(self.trend, "auto")):
             raise ValueError(f"trend must be 'auto' or None for classes, found {self.trend!r}")
         return {
             **self._tree_settings(),
             "discount": DEFAULT_DISCOUNT if isinstance(discount, str) else discount,
             "posterior": posterior,
             "calibration": calibration,
-            "joint_kernel": check_joint_kernel(self),
             "trend": self._has_trend(calibration),
         }
 
@@ -65,7 +63,7 @@ class ClassificationForest(MondrianForest):
             return super()._min_samples_split()
         name = "min_samples_split, unless a number,"
         _validation.check_choice(name, self.min_samples_split, ("auto",))
-        return LEAST
+        return MIN_SPLIT
 
     def _choose_settings(
         self,
@@ -187,7 +185,7 @@ class ClassificationForest(MondrianForest):
 
     def _changed(self) -> bool:
         changed = super()._changed()
-        if self.discount == "loo" != self._grown_with["discount"]:
+        if isinstance(self.discount, str) and not isinstance(self._grown_with["discount"], str):
             raise ValueError(
                 "discount='loo' chooses when the forest is grown; call fit, or give a number"
             )

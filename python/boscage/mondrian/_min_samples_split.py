@@ -23,7 +23,7 @@ from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates, TrialResult
 from boscage.mondrian.feature_rates.classification import DOUBT, score_of_left_out
 
-LEAST = 2
+MIN_SPLIT = 2
 """The number with which trees split down to single classes."""
 FIRST = 10
 """The candidate that is tried first."""
@@ -34,7 +34,7 @@ LEFT_OUT = 400
 """The greatest number of rows that judge the candidates."""
 TREES = 30
 STANDARD_ERRORS = 0.5
-"""By how many standard errors of the difference a candidate must be better than `LEAST`."""
+"""By how many standard errors of the difference a candidate must be better than `MIN_SPLIT`."""
 LEAST_GAIN = 0.002
 """And by how much more, in natural logarithms."""
 WORSE = 1.0
@@ -57,7 +57,7 @@ def choose_min_samples_split(
     n_rows = len(sample.X)
     candidates = [n for n in CANDIDATES if n * PARTS <= n_rows]
     if not candidates or np.ptp(sample.y) == 0:
-        return LEAST
+        return MIN_SPLIT
     n_trees, n_left_out = min(TREES, settings["n_estimators"]), min(LEFT_OUT, n_rows)
     settings = {**settings, "n_estimators": n_trees, "seed": seed ^ TRIAL_STREAM}
     rows = sample.with_new(n_left_out), sample.y
@@ -75,8 +75,8 @@ def choose_min_samples_split(
         own = {**settings, "min_samples_split": n}
         return score_of_left_out(own, rows, n_left_out, DOUBT, **options)
 
-    if FIRST in candidates and result(LEAST).certain_gain(result(FIRST), WORSE) > 0.0:
-        return LEAST
+    if FIRST in candidates and result(MIN_SPLIT).certain_gain(result(FIRST), WORSE) > 0.0:
+        return MIN_SPLIT
     tried, best = [], FIRST
     for n in [n for n in candidates if n >= FIRST]:
         tried.append(n)
@@ -85,6 +85,8 @@ def choose_min_samples_split(
         best = n
     if best == FIRST:
         tried += [n for n in candidates if n < FIRST]
-    gains = {n: result(n).certain_gain(result(LEAST), STANDARD_ERRORS) - LEAST_GAIN for n in tried}
+    gains = {
+        n: result(n).certain_gain(result(MIN_SPLIT), STANDARD_ERRORS) - LEAST_GAIN for n in tried
+    }
     chosen = max(gains, key=lambda n: gains[n])
-    return chosen if gains[chosen] > 0.0 else LEAST
+    return chosen if gains[chosen] > 0.0 else MIN_SPLIT

@@ -30,6 +30,7 @@ from scipy.sparse import issparse
 from boscage import _core
 from boscage._input.columns import dense
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
+from boscage._validation import MAX_END
 from boscage.mondrian.feature_rates._shared import (
     LEARNING_ROWS,
     MOST_FEATURES,
@@ -37,7 +38,7 @@ from boscage.mondrian.feature_rates._shared import (
     first_by_contents,
 )
 from boscage.mondrian.feature_rates.classification import by_power_alone, score_of_left_out
-from boscage.mondrian.feature_rates.regression import score_of_errors
+from boscage.mondrian.feature_rates.regression import score_of_unseen
 
 Substitute: TypeAlias = tuple[float, list[tuple[int, float, float]]]
 """A number and the terms of a linear function: another feature, the slope, and the other feature's
@@ -66,8 +67,6 @@ APART = 0.25
 """How far beyond the values of a feature a place apart is, in units of their range."""
 STANDARD_ERRORS = 1.0
 """By how many the targets, or rows that are left out, must speak for another place."""
-MAX_VALUE = 4e307
-"""The greatest absolute value that a substitute may have."""
 DOUBT = 0.001
 """The share of equal probabilities in those that are scored."""
 PRIOR_ROWS = 5.0
@@ -127,7 +126,7 @@ def check_substitutes(given: Sequence[Any] | None, n_features: int) -> Substitut
         if not _is_possible((centre, terms), feature, n_features):
             found = (centre, terms) if terms else centre
             raise ValueError(
-                f"substitutes must be numbers within +-{MAX_VALUE:g}, with terms of other features "
+                f"substitutes must be numbers within +-{MAX_END:g}, with terms of other features "
                 f"(0 to {n_features - 1}) if any, found {found} for feature {feature}"
             )
     return substitutes
@@ -138,7 +137,7 @@ def _is_possible(substitute: Substitute, feature: int, n_features: int) -> bool:
     centre, terms = substitute
     numbers = [centre, *(number for _, *pair in terms for number in pair)]
     are_others = all(0 <= other < n_features and other != feature for other, *_ in terms)
-    return are_others and all(abs(number) <= MAX_VALUE for number in numbers)  # NaN is not
+    return are_others and all(abs(number) <= MAX_END for number in numbers)  # NaN is not
 
 
 def _substitute(value: Any) -> Substitute:
@@ -176,17 +175,10 @@ def _tried(X: FloatArray, y: AnyArray, substitutes: Substitutes) -> TrialResult:
     n_held = min(PILOT_HELD, len(rows) // 3)
     options: dict[str, Any] = {"low": low, "high": high, "n_threads": 1}
     if y.dtype.kind == "f":
-        numbers = _core.MondrianRegressor(
-            n_estimators=PILOT_TREES,
-            posterior="joint",
-            joint_kernel="trees",
-            noise="global",
-            hyperparameters="ml",
-            seed=0,
-        )
-        numbers.fit(rows[n_held:], targets[n_held:], **options)
-        mean = numbers.predict_mean(rows[:n_held], n_threads=1)
-        return score_of_errors(mean, targets[:n_held])
+        model = {"posterior": "joint", "joint_kernel": "trees", "hyperparameters": "ml"}
+        settings = {"n_estimators": PILOT_TREES, "noise": "global", "seed": 0, **model}
+        unseen = np.arange(len(rows)) < n_held
+        return score_of_unseen(settings, (rows, targets, None), ~unseen, unseen, **options)
     settings = by_power_alone({"n_estimators": PILOT_TREES, "calibration": "loo", "seed": 0})
     return score_of_left_out(settings, (rows, targets), n_held, DOUBT, **options)
 
@@ -336,7 +328,7 @@ class _Parts:
         # Halves, whose difference does not overflow.
         away = 2.0 * APART * (0.5 * high - 0.5 * low)
         place = high + away if 2 * self.best >= self.numbers.max() else low - away
-        return place if low < high and abs(place) <= MAX_VALUE else None
+        return place if low < high and abs(place) <= MAX_END else None
 
     def is_best_likelier(self) -> bool:
         """Whether the targets are likelier in one part than in all, or where others say."""

@@ -11,7 +11,6 @@ import numpy as np
 from boscage import _core, _validation
 from boscage._types import AnyArray, BoolArray
 from boscage.mondrian._forest.base import MondrianForest
-from boscage.mondrian._joint_kernel import check_joint_kernel
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -20,7 +19,7 @@ from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 # Of targets below, the squares underflow.
 _MIN_LARGEST_TARGET = 1e-140
 # Numbers of features have 32 bits.
-_MOST_FEATURES = 2**32 - 1
+_MAX_FEATURE_NUMBER = 2**32 - 1
 
 
 def check_largest_target(largest: float) -> None:
@@ -61,8 +60,11 @@ class RegressionForest(MondrianForest):
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
             **self._trend(),
-            "joint_kernel": check_joint_kernel(self),
         }
+        if settings["posterior"] == "fast":
+            self._refuse_unused()
+            # One number is all the noise that it has: equal forests have equal settings.
+            settings["noise"] = "global"
         if isinstance(self.hyperparameters, Mapping):
             if noise_variance is not None:
                 raise ValueError(
@@ -83,7 +85,7 @@ class RegressionForest(MondrianForest):
     def _trend(self) -> dict[str, Any]:
         """Settings of the trend before anything is chosen."""
         trend = self.trend
-        if trend is None or (isinstance(trend, str) and trend == "auto"):
+        if trend is None or _validation.is_word(trend, "auto"):
             return {"trend": None}
         numbers = [] if isinstance(trend, str) else _features_of_trend(trend)
         if self.posterior != "joint":
@@ -113,7 +115,7 @@ class RegressionForest(MondrianForest):
                 f"hyperparameters as a dict need trend_variance if trend={self.trend!r}: give it, "
                 "or trend=None"
             )
-        return _check_hyperparameters(given, has_trend=has_trend)
+        return _check_hyperparameters(given)
 
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
         return {"trend": model.trend, "trend_features": model.trend_features}
@@ -130,7 +132,7 @@ class RegressionForest(MondrianForest):
         settings: dict[str, Any],
         **options: Any,
     ) -> dict[str, Any]:
-        is_auto = isinstance(self.trend, str) and self.trend == "auto"
+        is_auto = _validation.is_word(self.trend, "auto")
         # Hyperparameters that are given are those of a forest without a trend.
         given = isinstance(self.hyperparameters, Mapping)
         if not is_auto or self.posterior != "joint" or given:
@@ -140,19 +142,18 @@ class RegressionForest(MondrianForest):
             return settings
         return settings | {"trend": "linear", "trend_features": features}
 
+    def _refuse_unused(self) -> None:
+        """Refuse what the fast posterior does not use."""
+        defaults = {"hyperparameters": "loo", "prior_scale": 1.0}
+        for name, default in defaults.items():
+            found = getattr(self, name)
+            if found != default:
+                raise ValueError(
+                    "posterior='fast' takes each node's own mean and variance, and does not "
+                    f"use {name}={found!r}: leave it at {default!r}, or choose posterior='exact'"
+                )
+
     def _new_model(self, settings: dict[str, Any], seed: int) -> _core.MondrianRegressor:
-        if settings["posterior"] == "fast":
-            # One number is all the noise that it has: equal forests have equal settings.
-            settings = settings | {"noise": "global"}
-            defaults = {"hyperparameters": "loo", "prior_scale": 1.0}
-            for name, default in defaults.items():
-                found = getattr(self, name)
-                if found != default:
-                    raise ValueError(
-                        "posterior='fast' takes each node's own mean and variance, and does not "
-                        f"use {name}={found!r}: leave it at {default!r}, or choose "
-                        "posterior='exact'"
-                    )
         return _core.MondrianRegressor(**settings, seed=seed)
 
     @classmethod
@@ -212,7 +213,7 @@ def _features_of_trend(trend: Any) -> list[int]:
     if not is_list or not all(map(_validation.is_integer, trend)):
         raise TypeError(expected)
     numbers = sorted({operator.index(feature) for feature in trend})
-    if len(numbers) < max(len(trend), 1) or numbers[0] < 0 or numbers[-1] > _MOST_FEATURES:
+    if len(numbers) < max(len(trend), 1) or numbers[0] < 0 or numbers[-1] > _MAX_FEATURE_NUMBER:
         raise ValueError(expected)
     return numbers
 
@@ -222,11 +223,10 @@ def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
-def _check_hyperparameters(given: Mapping[str, float], *, has_trend: bool) -> dict[str, float]:
+def _check_hyperparameters(given: Mapping[str, float]) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
-    needed: tuple[str, ...] = ("mu", "gamma1", "gamma2", "noise_variance")
-    needed += ("trend_variance",) if has_trend else ()
-    names = {*needed, "delay", "coarse_variance", "coarse_rate"}
+    needed = ("mu", "gamma1", "gamma2", "noise_variance")
+    names = {*needed, "delay", "coarse_variance", "coarse_rate", "trend_variance"}
     missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
     if missing or unknown:
         raise ValueError(

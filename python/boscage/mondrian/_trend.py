@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from boscage import _core
 from boscage._types import BoolArray, FloatArray
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates
-from boscage.mondrian.feature_rates.regression import score_of_errors
+from boscage.mondrian.feature_rates.regression import score_of_unseen
 
 MIN_ROWS = 30
 """With fewer rows than this there is no trend."""
@@ -62,8 +61,8 @@ def choose_trend(
     some = sample.first(MAX_ROWS)
     if len(some.X) < MIN_ROWS or np.ptp(some.y) == 0.0:
         return []
-    maps = {"low": low, "high": high, "weights": learned.weights, "maps": learned.maps}
-    trial = _Trial(some, {**settings, "seed": seed ^ TRIAL_STREAM}, maps, n_threads)
+    domain = {"low": low, "high": high, "weights": learned.weights, "maps": learned.maps}
+    trial = _Trial(some, {**settings, "seed": seed ^ TRIAL_STREAM}, domain, n_threads)
     candidates = np.argsort(-learned.importances, kind="stable")[:FEATURES]
     # A feature without a rate has no slope.
     may_have = is_number & (learned.weights > 0.0)
@@ -80,11 +79,11 @@ class _Trial:
     """Small forests with slopes and without, which predict blocks of rows that they did not see."""
 
     def __init__(
-        self, sample: Sample, settings: dict[str, Any], maps: dict[str, Any], n_threads: int
+        self, sample: Sample, settings: dict[str, Any], domain: dict[str, Any], n_threads: int
     ) -> None:
         self._X, self._row_weights = sample.X, sample.weights
         self._y = np.asarray(sample.y, dtype=np.float64)
-        self._maps, self._n_threads = maps, n_threads
+        self._domain, self._n_threads = domain, n_threads
         own = {"n_estimators": min(TREES, settings["n_estimators"])}
         if settings.get("hyperparameters") == "loo":
             # Much faster; which of two forests is better hardly changes.
@@ -113,18 +112,9 @@ class _Trial:
         return self._score(rows, block, slopes) - self._score(rows, block, {})
 
     def _score(self, rows: BoolArray, block: BoolArray, slopes: dict[str, Any]) -> float:
-        weights = self._row_weights
-        forest = _core.MondrianRegressor(**{**self._settings, **slopes})
-        forest.fit(
-            self._X[rows],
-            self._y[rows],
-            sample_weight=None if weights is None else weights[rows],
-            **self._maps,
-            n_threads=self._n_threads,
-        )
-        mean = forest.predict_mean(self._X[block], n_threads=self._n_threads)
-        of_block = None if weights is None else weights[block]
-        return score_of_errors(mean, self._y[block], of_block).score
+        data = self._X, self._y, self._row_weights
+        options = {**self._domain, "n_threads": self._n_threads}
+        return score_of_unseen(self._settings | slopes, data, rows, block, **options).score
 
 
 def _thirds(x: FloatArray) -> list[tuple[BoolArray, BoolArray]]:

@@ -136,8 +136,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     substitutes : list of float or of (float, terms), default=None
         What stands for a missing value (NaN) of each feature: a number, or a number and the terms
         ``(feature, slope, origin)`` of a linear function of the other features that the row has,
-        for example another forest's ``substitutes_``. None learns them when the first missing
-        values come, from 3,000 rows at most, and keeps them: a linear function where other features
+        for example another forest's ``substitutes_``. None learns them from the first training rows
+        with missing values (3,000 rows at most), and keeps them; until then each prediction with
+        missing values learns its own: a linear function where other features
         explain at least 2 % of the feature's variance, else the median, or a place among the
         feature's values where rows have targets like those of the rows without a value. Give them
         if forests with missing values are to be merged or deletion must be provable.
@@ -183,8 +184,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if `X` had column names that are all strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Importance of each feature; they sum to one. Learned with
-        ``feature_weights="learned"``, else what the feature's splits explain.
+        Importance of each feature; they sum to one, or are all 0 if nothing is explained. Learned
+        with ``feature_weights="learned"``, else what the feature's splits explain.
     feature_range_ : tuple of two ndarray of shape (n_features_in_,)
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
@@ -406,7 +407,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         Parameters
         ----------
         ids : array-like of int, str or UUID, default=None
-            Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
+            Ids of the rows to predict. None predicts all, in the order of ``ids_``.
         discounts : array-like of float of shape (n_discounts,), default=None
             Discounts to predict with, instead of ``discount_``. Each is calibrated on its own.
         calibrated : bool, default=True

@@ -43,16 +43,17 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         "exact", which is Gaussian belief propagation in each tree (section 6.3.1). "joint" is more
         accurate, especially for smooth targets and few rows; "exact" is the model of the thesis,
         and faster to fit. "fast" takes each node's empirical mean and variance instead (section
-        6.3.3); it has no ``hyperparameters``, no local ``noise`` and no ``prior_scale``. `fit`
-        refuses values of the first and the last that are not the defaults.
+        6.3.3); its noise is global, and it uses neither ``hyperparameters`` nor ``prior_scale``,
+        which must keep their defaults.
     hyperparameters : {"loo", "ml", "heuristic"} or dict, default="loo"
         How to choose the scales of the hierarchy: "loo" by the forest's leave-one-out predictions,
         "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
         judges all trees together, as they predict, and is the most accurate. Of more than 20,000
         rows "loo" and "ml" look at 20,000, which the rows' contents choose. A dict, such as
         another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
-        ``gamma2``, ``noise_variance``, and optionally ``delay``, or ``coarse_variance`` and
-        ``coarse_rate`` (without these the prior of the thesis). ``trend_variance`` comes with a
+        ``gamma2``, ``noise_variance``, and optionally any of ``delay`` (default 0),
+        ``coarse_variance`` (0) and ``coarse_rate`` (1), without which it is the prior of the
+        thesis. ``trend_variance`` comes with a
         ``trend`` that is given, such as the other forest's ``trend_``: "auto" chooses none then.
         With ``posterior="exact"`` and ``noise="global"`` a forest's own hyperparameters give its
         predictions again.
@@ -137,8 +138,9 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     substitutes : list of float or of (float, terms), default=None
         What stands for a missing value (NaN) of each feature: a number, or a number and the terms
         ``(feature, slope, origin)`` of a linear function of the other features that the row has,
-        for example another forest's ``substitutes_``. None learns them when the first missing
-        values come, from 3,000 rows at most, and keeps them: a linear function where other features
+        for example another forest's ``substitutes_``. None learns them from the first training rows
+        with missing values (3,000 rows at most), and keeps them; until then each prediction with
+        missing values learns its own: a linear function where other features
         explain at least 2 % of the feature's variance, else the median, or a place among the
         feature's values where rows have targets like those of the rows without a value. Give them
         if forests with missing values are to be merged or deletion must be provable.
@@ -168,8 +170,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if `X` had column names that are all strings.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Importance of each feature; they sum to one. Learned with
-        ``feature_weights="learned"``, else what the feature's splits explain.
+        Importance of each feature; they sum to one, or are all 0 if nothing is explained. Learned
+        with ``feature_weights="learned"``, else what the feature's splits explain.
     feature_range_ : tuple of two ndarray of shape (n_features_in_,)
         The reference ranges in use.
     feature_weights_ : ndarray of shape (n_features_in_,)
@@ -384,7 +386,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         Parameters
         ----------
         ids : array-like of int, str or UUID, default=None
-            Numbers of the rows to predict. None predicts all, in the order of ``ids_``.
+            Ids of the rows to predict. None predicts all, in the order of ``ids_``.
 
         Returns
         -------

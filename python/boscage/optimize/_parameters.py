@@ -141,8 +141,8 @@ class Real(_Numeric):
     Raises
     ------
     ValueError
-        If the range is empty or not finite, or so wide that ``high - low`` is infinite, or the
-        arguments contradict each other.
+        If `low` is not less than `high`, the range is not finite, or so wide that ``high - low`` is
+        infinite, or the arguments contradict each other.
     TypeError
         If an argument is of a wrong type.
 
@@ -232,8 +232,8 @@ class Integer(_Numeric):
     Raises
     ------
     ValueError
-        If the range is empty, or wider than the greatest float, or the arguments contradict each
-        other.
+        If `low` is not less than `high`, the range is wider than the greatest float, or the
+        arguments contradict each other.
     TypeError
         If an argument is of a wrong type.
 
@@ -343,7 +343,8 @@ class Categorical(Parameter):
             self.choices, (Sequence, np.ndarray)
         ):
             raise TypeError(f"choices must be a sequence of choices, found {self.choices!r}")
-        choices = tuple(self.choices)
+        # numpy's numbers become Python's, which JSON knows.
+        choices = tuple(c.item() if isinstance(c, np.generic) else c for c in self.choices)
         for choice in choices:
             if not isinstance(choice, (type(None), bool, int, float, str)):
                 raise TypeError(
@@ -360,7 +361,7 @@ class Categorical(Parameter):
 
     @property
     def n_values(self) -> float:
-        """Number of values; infinite if the parameter is continuous."""
+        """Number of choices."""
         return len(self.choices)
 
     def codes(self, positions: FloatArray) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from boscage._bases.lock import writing
+from boscage._bases.plain import plain
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize.space import Space
 from boscage.optimize.trial import Trial
@@ -69,7 +70,7 @@ class StudyFile(ABC):
             "format": _FORMAT,
             "version": _VERSION,
             "settings": settings | {"seed": self.seed},
-            "forest": {name: params[name] for name in _KEPT},
+            "forest": {name: plain(params[name]) for name in _KEPT},
             "space": self.space.to_dict(),
             "trials": [asdict(trial) for trial in self.trials],
         }
@@ -122,10 +123,9 @@ class StudyFile(ABC):
         OSError
             If the file cannot be read.
         """
-        with open(file, encoding="utf-8") as opened:
-            text = opened.read()
         try:
-            found = json.loads(text)
+            with open(file, encoding="utf-8") as opened:
+                found = json.loads(opened.read())
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{os.fspath(file)} is not a study: {error}") from error
         return cls.from_dict(found, n_jobs=n_jobs)

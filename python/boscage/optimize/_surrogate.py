@@ -93,11 +93,18 @@ class Surrogate:
         forest.set_params(
             **self._metric,
             feature_maps=None,
+            categorical_features=None,
+            categories=None,
+            substitutes=None,
             window_size=None,
             random_state=self._random_state(purpose),
             n_jobs=self._n_jobs,
         )
         return forest
+
+    def check_settings(self) -> None:
+        """Refuse wrong settings of the forest before anything is evaluated."""
+        self.objective._settings()
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -146,8 +153,11 @@ class Surrogate:
         rows : ndarray of shape (n, n_features)
             Their rows.
         """
-        forests = [forest for forest in (self.objective, *self.constraints) if numbers]
-        forests = [forest for forest in forests if getattr(forest, "n_rows_", 0) > 0]
+        forests = [
+            forest
+            for forest in (self.objective, *self.constraints)
+            if numbers and getattr(forest, "n_rows_", 0) > 0
+        ]
         believed = [forest.predict(rows) for forest in forests]
         self._believed = set(numbers)
         try:

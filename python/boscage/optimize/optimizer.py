@@ -71,8 +71,10 @@ class MondrianOptimizer(StudyFile):
         Number of places that each search compares.
     forest : MondrianForestRegressor, default=None
         An unfitted forest, whose settings are those of the forests for objective and constraints.
-        Its feature_range, feature_weights, feature_maps, window_size, random_state and n_jobs are
-        replaced, and for "thompson" predictive. None takes one that does well and is fast.
+        Its feature_range, feature_weights, feature_maps, categorical_features, categories,
+        substitutes, window_size, random_state and n_jobs are replaced, and for "thompson"
+        predictive and trend (which must be None or "auto"). None takes one that does well and is
+        fast.
     random_state : int, RandomState, Generator or None, default=None
         Seed of everything.
     n_jobs : int, default=None
@@ -147,7 +149,7 @@ class MondrianOptimizer(StudyFile):
         # What the search for the last block found, after what it depends on.
         self._planned: tuple[tuple[Any, ...], FloatArray] | None = None
         if self.acquisition == "thompson":
-            if self.forest.trend not in (None, "auto"):
+            if not (self.forest.trend is None or _validation.is_word(self.forest.trend, "auto")):
                 raise ValueError(
                     "acquisition='thompson' draws functions of trees, which know no trend; "
                     f"expected trend=None, found {self.forest.trend!r}"
@@ -155,6 +157,7 @@ class MondrianOptimizer(StudyFile):
             # Only trees that are cut can be drawn.
             self.forest.set_params(predictive="realised", trend=None)
         self._surrogate = Surrogate(self.space, self.forest, self.seed, n_jobs)
+        self._surrogate.check_settings()
 
     def __repr__(self) -> str:
         return (
@@ -177,7 +180,7 @@ class MondrianOptimizer(StudyFile):
 
         Trials may be asked for while others are pending: the forest then believes that these end as
         it predicts, until they are told, and so looks elsewhere. It forgets such beliefs exactly.
-        (Those of its own block a trial only does not repeat.)
+        A trial does not repeat others of its own block, and otherwise ignores them.
 
         Parameters
         ----------

@@ -25,6 +25,9 @@ from boscage.optimize._parameters import KINDS, Categorical, Choice, Integer, Pa
 INACTIVE = -0.25
 """The feature of an inactive numeric parameter. Its active values lie in [0, 1]."""
 
+# Neighbouring positions are far farther apart.
+_SAME = 1e-9
+
 
 class Space:
     """A search space: parameters by name.
@@ -182,9 +185,7 @@ class Space:
         for name in self._order:
             active = np.ones(len(out), dtype=np.bool_)
             for parent, allowed in self._conditions[name].items():
-                # The distance of neighbouring positions is far greater; NaN is near nothing.
-                away = np.abs(out[:, self._numbers[parent], None] - allowed)
-                active &= (away < 1e-9).any(axis=1)
+                active &= _is_among(out[:, self._numbers[parent]], allowed)
             out[~active, self._numbers[name]] = np.nan
         return out
 
@@ -255,7 +256,7 @@ class Space:
         for name in [n for n in self.names if n not in self._conditions] + self._order:
             number, condition = self._numbers[name], self._conditions.get(name, {})
             if not all(
-                (np.abs(out[self._numbers[parent]] - allowed) < 1e-9).any()
+                _is_among(out[self._numbers[parent]], allowed)
                 for parent, allowed in condition.items()
             ):
                 continue
@@ -320,3 +321,8 @@ class Space:
             if isinstance(parameter, Categorical):
                 weights[columns] = 0.5
         return weights
+
+
+def _is_among(positions: Any, allowed: FloatArray) -> Any:
+    """Whether each position is one of those allowed; NaN is none."""
+    return (np.abs(np.asarray(positions)[..., None] - allowed) < _SAME).any(axis=-1)

@@ -108,7 +108,23 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
             "predictive": _validation.check_choice(
                 "predictive", self.predictive, ("averaged", "realised")
             ),
+            "joint_kernel": self._joint_kernel(),
         }
+
+    def _joint_kernel(self) -> str:
+        """Which trees the joint posterior adds up, checked beside the parameters that it needs."""
+        kernel = _validation.check_choice(
+            "joint_kernel", self.joint_kernel, ("auto", "trees", "limit")
+        )
+        if kernel == "limit":
+            needed = {"posterior": "joint", "predictive": "averaged"}
+            for name, value in needed.items():
+                if (found := getattr(self, name)) != value:
+                    raise ValueError(
+                        f"joint_kernel='limit' needs {name}={value!r} (found {found!r}); leave it "
+                        "at 'auto'"
+                    )
+        return kernel
 
     def _min_samples_split(self) -> int:
         """The least number of rows of a split, before any is chosen."""
@@ -289,9 +305,10 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
             if first:
                 model.set_substitutes(None)
             self._set_tables(before)
-            if checked.ids is not None and "is already in the forest" in str(error):
-                clash = already(given.ids, np.intersect1d(checked.ids, model.ids))
-                raise ValueError(clash) from error
+            if checked.ids is not None:
+                held = np.intersect1d(checked.ids, model.ids)
+                if len(held) > 0:
+                    raise ValueError(already(given.ids, held)) from error
             raise
         finally:  # an interrupt is raised only after all rows were recorded
             self._enforce_window(window)
@@ -337,7 +354,7 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
         return numbers
 
     def _require_rows(self, *, others: bool = False) -> Any:
-        """The model, which must have a row, or with `others` a second one beside it."""
+        """The fitted model, which must have at least one row, or two with `others`."""
         model = self._require_model()
         if model.n_rows == 0:
             raise NotFittedError(

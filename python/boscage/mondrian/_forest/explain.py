@@ -13,6 +13,7 @@ from boscage._bases.lock import reading
 from boscage._input.columns import Column, dense
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
+from boscage.mondrian._categories import Tables, put
 from boscage.mondrian._missing import fill, has_missing
 from boscage.trees import MondrianTree
 from boscage.trees._together import decision_paths, same_leaf
@@ -27,7 +28,13 @@ class ForestExplanations:
     if TYPE_CHECKING:  # methods of the forest that this is a part of
 
         def _structures(self) -> list[MondrianTree]: ...
+
+        _tables: Tables
+
         def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]: ...
+        def _require_rows(self) -> Any: ...
+        def _prepare(self, model: Any, rows: Rows) -> Rows: ...
+        def _n_threads(self) -> int: ...
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...
         def _progress(self, what: str) -> Any: ...
@@ -85,7 +92,9 @@ class ForestExplanations:
         are no Shapley values of the probabilities.
         """
         _validation.check_choice("method", method, ("shapley", "path"))
-        model, rows, n_threads = self._query(X)
+        model, n_threads = self._require_rows(), self._n_threads()
+        read, columns = self._read(X, reset=False)
+        rows = self._prepare(model, put(read, columns, self._tables))
         model = self._as_sum(model)
         if method == "path":
             found = model.path_contributions(rows, n_threads=n_threads)
@@ -93,7 +102,7 @@ class ForestExplanations:
             with self._progress("explaining") as progress:
                 found = model.shapley(rows, n_threads=n_threads, progress=progress)
         finished = self._finish_contributions(model, of_parts(found, rows, self._names()))
-        return replace(finished, data=self._as_given(X))
+        return replace(finished, data=_as_given(read, columns))
 
     def explain(self, X: Any, *, method: Literal["shapley", "path"] = "shapley") -> Any:
         """Explain predictions for the plots of the package shap.
@@ -212,20 +221,19 @@ class ForestExplanations:
         ]
         return same_leaf(cells[0], cells[-1], np.ones(len(trees))) / len(trees)
 
-    def _as_given(self, X: Any) -> AnyArray:
-        """Rows as a matrix that has categories by name and missing values missing."""
-        rows, columns = self._read(X, reset=False)
-        if not columns:
-            return np.asarray(dense(rows))
-        given = rows.astype(object)
-        for feature, column in columns.items():
-            # A missing category has the code -1.
-            given[:, feature] = np.array([*column.labels, None], dtype=object)[column.codes]
-        return given
-
     def _complete(self, X: Any) -> Rows:
         """Checked rows in which substitutes stand for missing values."""
         model, rows, _ = self._query(X)
         if model.substitutes is None or not has_missing(rows):
             return rows
         return fill(rows, model.substitutes, model.low, model.high)
+
+
+def _as_given(rows: Rows, columns: dict[int, Column]) -> AnyArray:
+    """Rows as a matrix that has categories by name and missing values missing."""
+    if not columns:
+        return np.asarray(dense(rows))
+    given: AnyArray = rows.astype(object)
+    for feature, column in columns.items():
+        given[:, feature] = column.mapped(column.labels, None, object)
+    return given

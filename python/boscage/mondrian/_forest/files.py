@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
 from dataclasses import astuple
 from typing import Any, TypeVar
 
 import numpy as np
 
 from boscage._bases.lock import reading, without_lock
+from boscage._bases.plain import plain
 from boscage.mondrian._categories import from_core
 from boscage.mondrian._forest.warm_up import WarmingForest, same_value, warming_from
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -82,8 +82,8 @@ class StoredForest(WarmingForest):
             for name, before in self._grown_with.items()
             if name not in _APART and not same_value(before, now[name])
         }
-        plain = {name: _plain(value) for name, value in changed.items()}
-        return {name: value for name, value in plain.items() if value is not NotImplemented}
+        known = {name: plain(value) for name, value in changed.items()}
+        return {name: value for name, value in known.items() if value is not NotImplemented}
 
     @classmethod
     def _from_model(
@@ -127,24 +127,6 @@ class StoredForest(WarmingForest):
             known = forest._grown_with.keys() - set(_APART)
             forest.set_params(**{name: changed[name] for name in known & changed.keys()})
         return forest
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON gives it back; NotImplemented if it cannot."""
-    if hasattr(value, "__array__"):  # of NumPy, or a column of a table
-        value = np.asarray(value).tolist()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Mapping):
-        keys, values = list(value), [_plain(own) for own in value.values()]
-        found: Any = dict(zip(keys, values, strict=True))
-        holds = all(isinstance(key, str) for key in keys)
-    elif isinstance(value, Collection):
-        found = values = [_plain(own) for own in value]
-        holds = True
-    else:
-        return NotImplemented
-    return found if holds and all(own is not NotImplemented for own in values) else NotImplemented
 
 
 def _learned_from(metadata: dict[str, Any], model: Any) -> LearnedRates | None:

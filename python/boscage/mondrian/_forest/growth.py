@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +141,7 @@ class GrowingForest(Estimator):
         return Sample.of(X, y, weights, seed)
 
     def _kept(self, model: Any) -> dict[str, Any]:
-        """Settings of a model, perhaps from an older file, that no parameter tells."""
+        """Settings of a model that no parameter of the estimator sets."""
         return {}
 
     def _choose_settings(
@@ -353,10 +353,8 @@ class GrowingForest(Estimator):
         self._learned = plan.learned
         self._grown_with = self.get_params(deep=False)
 
-    @contextmanager
-    def _progress(self, description: str) -> Iterator[Progress | None]:
-        with progress_bar(description, self.verbose) as progress:
-            yield progress
+    def _progress(self, description: str) -> AbstractContextManager[Progress | None]:
+        return progress_bar(description, self.verbose)
 
     # -- the window -------------------------------------------------------------------------------
 

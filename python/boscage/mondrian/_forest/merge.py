@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from boscage.mondrian._categories import Table, Tables, different, extend, put, read_back, to_core
+from boscage.mondrian._categories import Table, Tables, different, extend, to_core
 from boscage.mondrian._forest.files import StoredForest
-from boscage.mondrian._forest.growth import rows_of
+from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._forest.warm_up import same_value
 
 Self = TypeVar("Self", bound="MergingForest")
@@ -152,27 +152,11 @@ class MergingForest(StoredForest):
             model = own.copy()
             model.set_categories(to_core(tables))
             return model
-        rows = rows_of(own)
-        rows = put(rows, read_back(rows, self._tables), tables)
-        encoded, extra = self._stored(own)
-        extra = extra | {"categories": to_core(tables)}
-        substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
-        if substitutes is not None:
-            extra = extra | {"substitutes": substitutes}
         settings = self._settings() | self._kept(own) | self._choices_of(theirs)
-        model = self._new_model(settings, own.seed)
-        model.fit(
-            rows,
-            *encoded,
-            **extra,
-            ids=own.ids,
-            sample_weight=own.sample_weight(),
-            low=theirs.low,
-            high=theirs.high,
-            weights=theirs.weights,
-            maps=theirs.maps,
-            n_threads=self._n_threads(),
-        )
+        substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
+        domain = theirs.low, theirs.high, theirs.weights, theirs.maps
+        plan = GrowthPlan(settings, own.seed, *domain, tables, substitutes, other._learned)
+        model = self._draw(plan, self._stored_rows(), n_threads=self._n_threads())
         if hasattr(theirs, "discount"):
             model.set_discount(theirs.discount)
         model.set_annotation(own.annotation)

@@ -98,7 +98,7 @@ class ScoringForest:
         Parameters
         ----------
         ids : array-like of int, str or UUID, default=None
-            Numbers of the rows to score. None scores all, in the order of ``ids_``.
+            Ids of the rows to score. None scores all, in the order of ``ids_``.
 
         Returns
         -------

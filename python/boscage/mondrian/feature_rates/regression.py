@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from boscage import _core
-from boscage._types import FloatArray, Maps
+from boscage._types import AnyArray, FloatArray, Maps
 from boscage.distributions import GaussianMixture
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import (
@@ -36,6 +36,9 @@ from boscage.mondrian.feature_rates._shared import (
 from boscage.mondrian.feature_rates.kernel_rates import MAX_ROWS as KERNEL_ROWS
 from boscage.mondrian.feature_rates.kernel_rates import kernel_rates
 from boscage.mondrian.feature_rates.rank_maps import in_units
+
+Data: TypeAlias = tuple[FloatArray, AnyArray, FloatArray | None]
+"""Rows, targets, and as how many rows each row counts (None if all count as one)."""
 
 MIN_ROWS = 10
 """With fewer rows than this, rates are equal."""
@@ -255,28 +258,39 @@ class _Trial:
 
     def run(self, weights: FloatArray, maps: Maps | None) -> TrialResult:
         """How well a small forest with these rates predicts the rows that judge."""
-        n_held = self._n_held
-        others = np.arange(n_held, min(STAGE.rows, len(self._X)))
-        left_out = self._settings["posterior"] == "joint"
-        rows = others if left_out else np.r_[:n_held, others]
-        forest = _core.MondrianRegressor(**self._settings)
-        forest.fit(
-            self._X[rows],
-            self._y[rows],
-            sample_weight=None if self._row_weights is None else self._row_weights[rows],
-            low=self._low,
-            high=self._high,
-            weights=weights,
-            maps=maps,
-            n_threads=self._n_threads,
-        )
-        targets = self._y[:n_held]
-        own = None if self._row_weights is None else self._row_weights[:n_held]
-        if left_out:
-            mean = forest.predict_mean(self._X[:n_held], n_threads=self._n_threads)
-            return score_of_errors(mean, targets, own)
+        n_held, n = self._n_held, min(STAGE.rows, len(self._X))
+        data = self._X, self._y, self._row_weights
+        domain = {"low": self._low, "high": self._high, "weights": weights, "maps": maps}
+        options = {**domain, "n_threads": self._n_threads}
+        if self._settings["posterior"] == "joint":
+            held, others = np.arange(n_held), np.arange(n_held, n)
+            return score_of_unseen(self._settings, data, others, held, **options)
+        forest = _fitted(self._settings, data, np.arange(n), **options)
         parts = forest.loo_dist(np.arange(n_held, dtype=np.uint64), n_threads=self._n_threads)
-        return _by_density(GaussianMixture(*parts), targets, own)
+        own = None if self._row_weights is None else self._row_weights[:n_held]
+        return _by_density(GaussianMixture(*parts), self._y[:n_held], own)
+
+
+def _fitted(
+    settings: dict[str, Any], data: Data, rows: AnyArray, **options: Any
+) -> _core.MondrianRegressor:
+    """A small forest of some rows."""
+    X, y, weights = data
+    forest = _core.MondrianRegressor(**settings)
+    forest.fit(
+        X[rows], y[rows], sample_weight=None if weights is None else weights[rows], **options
+    )
+    return forest
+
+
+def score_of_unseen(
+    settings: dict[str, Any], data: Data, seen: AnyArray, unseen: AnyArray, **options: Any
+) -> TrialResult:
+    """How well a small forest of the rows that it has seen predicts others."""
+    X, y, weights = data
+    forest = _fitted(settings, data, seen, **options)
+    mean = forest.predict_mean(X[unseen], n_threads=options["n_threads"])
+    return score_of_errors(mean, y[unseen], None if weights is None else weights[unseen])
 
 
 def score_of_errors(
