@@ -23,14 +23,10 @@ QUICK = {"prior": [100, 500, 2000], "optimal": [5, 50], "MCMC": [2000, 20_000, 5
 Found = dict[tuple[str, str, int], list[Fit]]
 
 
-def compare(
-    section: Section,
-    seeds: range,
-    data: dict[str, Split],
-    sizes: dict[str, list[int]],
-    prior: dict[str, float],
-) -> tuple[Found, dict[str, list[Fit]]]:
-    """Fit all samplers and CART, and show them in a table and a figure."""
+def fit_all(
+    seeds: range, data: dict[str, Split], sizes: dict[str, list[int]], prior: dict[str, float]
+) -> Found:
+    """Fit all samplers."""
     found: Found = {}
     for name, rows in data.items():
         for method, numbers in sizes.items():
@@ -41,8 +37,16 @@ def compare(
                     else smc(rows, seed, n // 5, method, n_islands=5, prior=prior)
                     for seed in seeds
                 ]
+    return found
+
+
+def compare(
+    section: Section, seeds: range, data: dict[str, Split], sizes: dict[str, list[int]]
+) -> tuple[Found, dict[str, list[Fit]]]:
+    """Fit all samplers and CART, and show them in a table and a figure."""
+    found = fit_all(seeds, data, sizes, PRIOR)
     carts = {
-        name: [cart(rows, criterion, prior["alpha"]) for criterion in ("gini", "entropy")]
+        name: [cart(rows, criterion, PRIOR["alpha"]) for criterion in ("gini", "entropy")]
         for name, rows in data.items()
     }
     section.table(
@@ -111,7 +115,7 @@ def speedups(found: Found, names: list[str], method: str) -> dict[str, float]:
 def run(section: Section, effort: Effort) -> None:
     """Compare the methods under the prior of section 3.4.1."""
     data = sets()
-    found, carts = compare(section, effort.seed_list(10), data, effort.of(SIZES, QUICK), PRIOR)
+    found, carts = compare(section, effort.seed_list(10), data, effort.of(SIZES, QUICK))
     names = list(data)
     times = speedups(found, names, "prior")
     section.claim(

@@ -251,3 +251,52 @@ def test_trials_with_infinite_values_are_none_to_start_with(monkeypatch):
     assert said == []
     study.optimize(lambda trial: one(trial) + trial.suggest_float("y", 0.0, 2.0), 1)
     assert len(said) == 1
+
+
+def test_a_constraint_that_is_not_set_is_met():
+    def limited(trial):
+        value = objective(trial)
+        if trial.params["x"] < 0.3:
+            trial.set_constraint("c", 1.0)
+        return value
+
+    sampler = small()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(limited, 30)
+    known = sampler._optimizer.trials
+    # The last trial's result is told with the next one.
+    assert len(known) == 29
+    assert [trial.constraints for trial in known] == [
+        (trial.constraints.get("c", 0.0),) for trial in study.trials[:29]
+    ]
+    assert {trial.is_feasible for trial in known} == {True, False}
+
+
+def test_an_infinite_constraint_fails_its_trial_only():
+    def limited(trial):
+        value = objective(trial)
+        trial.set_constraint("c", {3: math.inf, 4: -math.inf}.get(trial.number, -1.0))
+        return value
+
+    sampler = small()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(limited, 15)
+    states = [trial.state for trial in sampler._optimizer.trials]
+    assert states == ["failed" if number == 3 else "complete" for number in range(14)]
+    assert sampler._optimizer.trials[4].constraints == (-1e100,)
+
+
+def test_new_seeds_leave_what_was_learned():
+    sampler = small()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, 12)
+    learned = sampler._optimizer
+    sampler.reseed_rng()
+    study.optimize(objective, 1)
+    assert sampler._optimizer is learned
+
+
+def test_seeds_have_64_bits():
+    study = optuna.create_study(sampler=small(seed=2**40))
+    study.optimize(objective, 7)
+    assert len(study.trials) == 7

@@ -29,6 +29,9 @@ except ImportError as error:
         'MondrianSampler needs Optuna, which is not installed: pip install "boscage[optuna]"'
     ) from error
 
+# Of a constraint that is met, by magnitude.
+_GREATEST = 1e100
+
 _logger = optuna.logging.get_logger(__name__)
 
 
@@ -40,10 +43,11 @@ class MondrianSampler(BaseSampler):
     `independent_sampler`. Constraints that are set by ``trial.set_constraint`` are learned by
     forests of their own, and so are the places where trials fail. A pruned trial counts with the
     last value that it reported, and one whose value is infinite has failed. A trial with a value
-    outside its range, which may have been enqueued, is left out. What is suggested depends on the
-    seed, the number of the trial and the trials of the study, so that a sampler of the same seed
-    continues a stored study whose start-up trials are complete. From trial 128 on one search
-    suggests several, as `MondrianOptimizer` explains.
+    outside its range, which may have been enqueued, is left out. As in Optuna, a constraint that a
+    trial did not set is met; a trial fails if one is infinite and not met. What is suggested
+    depends on the seed, the number of the trial and the trials of the study, so that a sampler of
+    the same seed continues a stored study whose start-up trials are complete. From trial 128 on one
+    search suggests several, as `MondrianOptimizer` explains.
 
     Parameters
     ----------
@@ -109,7 +113,8 @@ class MondrianSampler(BaseSampler):
             "n_initial": 1,
         }
         MondrianOptimizer({"x": Real(0, 1)}, **self._options)  # checks them
-        self._independent_sampler = independent_sampler or RandomSampler(seed=seed)
+        of_32_bits = None if seed is None else self._seed % 2**32
+        self._independent_sampler = independent_sampler or RandomSampler(seed=of_32_bits)
         self._warn_independent_sampling = warn_independent_sampling
         self._search_space = IntersectionSearchSpace()
         self._forget_study()
@@ -131,10 +136,10 @@ class MondrianSampler(BaseSampler):
         self._forget_study()
 
     def reseed_rng(self) -> None:
-        """Draw a new seed, as Optuna asks for."""
-        with self._lock:
-            self._seed = _validation.draw_seed(None)
-            self._optimizer = None
+        """Draw a new seed for `independent_sampler`, as Optuna asks where trials run side by side.
+
+        The forest's seed stays: by it, trials of different numbers get different suggestions.
+        """
         self._independent_sampler.reseed_rng()
 
     def infer_relative_search_space(
@@ -279,14 +284,13 @@ class MondrianSampler(BaseSampler):
         for other in trials:
             if other.number in self._told or other.state == TrialState.RUNNING:
                 continue
-            value = _value(other)
-            if value is not None and not all(name in other.constraints for name in limits):
-                self._told.add(other.number)
-                continue
+            # Optuna counts a constraint that was not set as met.
+            own = [max(other.constraints.get(name, 0.0), -_GREATEST) for name in limits]
+            value = None if math.inf in own else _value(other)
             self._optimizer.tell(
                 _to_params(other.params, search_space),
                 value,
-                constraints=None if value is None else [other.constraints[name] for name in limits],
+                constraints=None if value is None else own,
             )
             self._told.add(other.number)
         return self._optimizer

@@ -198,9 +198,9 @@ class MondrianOptimizer(StudyFile):
             If `n` is less than 1.
         """
         if n is None:
-            return self._new_trial(self.suggest())
+            return self._new_trial(self.suggest()).copy()
         count = _validation.check_count("n", n, 1)
-        return [self._new_trial(self.suggest()) for _ in range(count)]
+        return [self._new_trial(self.suggest()).copy() for _ in range(count)]
 
     @writing
     def suggest(
@@ -319,7 +319,8 @@ class MondrianOptimizer(StudyFile):
             asked for.
         value : float or None
             The value of the objective. None, NaN or an infinite number if the trial failed: the
-            optimizer then learns where trials fail, and avoids such places.
+            optimizer then learns where trials fail, and avoids such places. To the forest, values
+            beyond 1e100 by magnitude are that number, and those within 1e-100 are 0.
         constraints : sequence of float, default=None
             A number for each constraint, which is met if its number is at most zero. All trials
             have the same constraints; one that failed needs none.
@@ -341,14 +342,14 @@ class MondrianOptimizer(StudyFile):
         pending = self._find(trial)
         finished = pending.told(value, constraints)
         self._check_constraints(finished)
-        return self._put(finished)
+        return self._put(finished).copy()
 
     def optimize(
         self,
         objective: Callable[[dict[str, Any]], float | None],
         n_trials: int,
         *,
-        catch: type[Exception] | tuple[type[Exception], ...] = (),
+        catch: type[Exception] | Sequence[type[Exception]] = (),
     ) -> Trial:
         """Ask, evaluate and tell, several times.
 
@@ -358,7 +359,7 @@ class MondrianOptimizer(StudyFile):
             The function to optimise, of a dict of values by name. What it returns is told.
         n_trials : int
             Number of trials.
-        catch : exception type or tuple of these, default=()
+        catch : exception type or sequence of these, default=()
             Exceptions that make a trial a failed one. Any other one ends the study; that trial has
             failed as well, or stays pending if it was interrupted.
 
@@ -371,17 +372,18 @@ class MondrianOptimizer(StudyFile):
         ------
         ValueError
             If `n_trials` is less than 1, or no trial is feasible.
+        TypeError
+            If the objective returns neither a number nor None.
         """
+        caught = (catch,) if isinstance(catch, type) else tuple(catch)
         for _ in range(_validation.check_count("n_trials", n_trials, 1)):
             trial = self.ask()
             try:
-                value = objective(dict(trial.params))
+                self.tell(trial.number, objective(dict(trial.params)))
             except Exception as error:
-                self.tell(trial, None)
-                if not isinstance(error, catch):
+                self.tell(trial.number, None)
+                if not isinstance(error, caught):
                     raise
-            else:
-                self.tell(trial, value)
         return self.best_trial
 
     def _new_trial(self, params: dict[str, Any]) -> Trial:
@@ -440,7 +442,8 @@ class MondrianOptimizer(StudyFile):
         feasible = [trial for trial in self.trials if trial.is_feasible]
         if not feasible:
             raise ValueError("no trial is complete and meets all constraints")
-        return min(feasible, key=self._target)
+        sign = 1.0 if self.direction == "minimize" else -1.0
+        return min(feasible, key=lambda trial: sign * (trial.value or 0.0)).copy()
 
     def _target(self, trial: Trial) -> float:
         """The value of a trial as the forest sees it: to be minimised, with a square."""

@@ -25,8 +25,8 @@ from boscage.optimize._parameters import KINDS, Categorical, Choice, Integer, Pa
 INACTIVE = -0.25
 """The feature of an inactive numeric parameter. Its active values lie in [0, 1]."""
 
-# Neighbouring positions are far farther apart.
-_SAME = 1e-9
+# Neighbouring positions are farther apart, unless there are more than 10^13 of them.
+_SAME = 1e-13
 
 
 class Space:
@@ -160,7 +160,8 @@ class Space:
     @property
     def n_values(self) -> float:
         """Number of different settings, those that differ in inactive parameters included."""
-        return math.prod(parameter.n_values for parameter in self.parameters.values())
+        # As floats, which become infinite where integers would be too large.
+        return math.prod(float(parameter.n_values) for parameter in self.parameters.values())
 
     @property
     def n_features(self) -> int:

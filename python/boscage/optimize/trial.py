@@ -43,6 +43,15 @@ class Trial:
         """Whether the trial is complete and all its constraints are met."""
         return self.state == "complete" and all(limit <= 0.0 for limit in self.constraints)
 
+    def copy(self) -> Trial:
+        """The trial with values of its own, which its owner may change.
+
+        Returns
+        -------
+        Trial
+        """
+        return replace(self, params=dict(self.params))
+
     def told(self, value: Any, constraints: Any) -> Trial:
         """The trial with what came of it.
 
