@@ -67,9 +67,9 @@ def run(section: Section, effort: Effort) -> None:
         "the log marginal likelihood increases with the number of particles",
         listed(*PARTICLES),
         all(line == sorted(line) for line in of_thesis.values()),
-        "it does with the prior's proposal. With the optimal one the estimate falls where "
-        "particles are resampled: they compete on a part of the tree, whose likelihood says "
-        "little about the whole, and few ancestors remain. Without resampling " + listed(WEIGHTED),
+        "it does with the prior's proposal. With the optimal one it falls: particles are "
+        "resampled by weights that know a part of the tree only. Without resampling: "
+        + listed(WEIGHTED),
     )
     # The largest numbers of particles, and how far estimates are from each other there.
     apart = {name: abs(lines[name, "prior"][-1] - lines[name, "optimal"][-1]) for name in data}

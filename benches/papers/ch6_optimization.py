@@ -157,6 +157,10 @@ def run(section: Section, effort: Effort) -> None:
         [*COLUMNS, "oracle here", "MF here"],
         rows,
     )
+    section.text(
+        f"For Hartmann the best of {n_points:,} uniform points is {oracles['Hartmann']:.3f}; the "
+        "thesis has 3.322, the maximum of the function."
+    )
     # What MF missed in the thesis, and its standard deviation.
     near = {"Branin": 0.002 + 0.005, "Hartmann": 0.075 + 0.109}
     section.claim(
@@ -170,10 +174,6 @@ def run(section: Section, effort: Effort) -> None:
             for n, most in near.items()
             if oracles[n] - found[n].mean() > most
         ),
-    )
-    section.text(
-        f"For Hartmann the best of {n_points:,} uniform points is {oracles['Hartmann']:.3f}; the "
-        "thesis has 3.322, the maximum of the function."
     )
     hits = int((found["SVM-grid"] > oracles["SVM-grid"] - 0.05).sum())
     section.claim(
