@@ -300,3 +300,22 @@ def test_seeds_have_64_bits():
     study = optuna.create_study(sampler=small(seed=2**40))
     study.optimize(objective, 7)
     assert len(study.trials) == 7
+
+
+def test_the_order_of_results_does_not_matter():
+    def step(trial):  # two values for all
+        return float(trial.suggest_float("x", 0, 1) > 0.2)
+
+    late = optuna.create_study(sampler=small(n_startup_trials=3))
+    late.optimize(step, 3)
+    for _ in range(6):
+        waiting = [late.ask() for _ in range(4)]
+        results = [step(trial) for trial in waiting]
+        late.optimize(step, 3)
+        for trial, result in reversed([*zip(waiting, results, strict=True)]):
+            late.tell(trial, result)
+        anew = optuna.create_study(sampler=small(n_startup_trials=3))
+        anew.add_trials(late.trials)
+        for study in (late, anew):
+            study.optimize(step, 1)
+        assert anew.trials[-1].params == late.trials[-1].params

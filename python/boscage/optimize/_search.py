@@ -93,11 +93,15 @@ class Search:
         `targets` the values to be minimised of the complete ones by number, and `feasible` the
         numbers of those that meet all constraints.
         """
+
         # A trial that breaks constraints is a worse place to look around than any that does not.
-        order = sorted(targets, key=lambda number: (number not in feasible, targets[number]))
-        ranked = order[:_CENTRES]
+        # Positions decide among equal values, so that the order of trials does not matter.
+        def rank(number: int) -> tuple[bool, float, bytes]:
+            return number not in feasible, targets[number], known[number].tobytes()
+
+        ranked = sorted(targets, key=rank)[:_CENTRES]
         best = targets[ranked[0]] if feasible else None
-        spread = float(np.std(list(targets.values()))) or 1.0
+        spread = float(np.std(sorted(targets.values()))) or 1.0
         variants = _Variants.draw(n, self.kappa, int(rng.integers(2**63)))
         points = self.candidates(known, ranked, rng)
         score = self._score(points, best, spread, variants)
