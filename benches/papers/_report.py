@@ -30,9 +30,10 @@ HEAD = """# The papers' experiments
 
 The experiments of B. Lakshminarayanan, *Decision Trees and Forests: A Probabilistic Perspective*
 (2016), run with this package, beside what the thesis says. `python -m benches.papers` runs them,
-all or some, and writes this page; below each heading is when, and at which commit, it was run. A
-figure of the thesis shows no numbers, so there the claim is what the text says about the figure.
-[Where we differ from the papers](../where-we-differ.md) says what is different on purpose.
+all or some, and writes this page; below each heading is when, and for newer runs at which commit,
+it was run. (A sentence may be newer than the figures that it is about.) A figure of the thesis
+shows no numbers, so there the claim is what the text says about the figure. [Where we differ from
+the papers](../where-we-differ.md) says what is different on purpose.
 
 Times are processor seconds of one thread, without predictions unless a section says so; those of
 the thesis are from other machines and from Python. A spread (±) is the standard deviation over

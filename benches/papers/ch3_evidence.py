@@ -67,8 +67,8 @@ def run(section: Section, effort: Effort) -> None:
         "the log marginal likelihood increases with the number of particles",
         listed(*PARTICLES),
         all(line == sorted(line) for line in of_thesis.values()),
-        "it does with the prior's proposal. With the optimal one it falls: particles are "
-        "resampled by weights that know a part of the tree only. Without resampling: "
+        "it does with the prior's proposal. With the optimal one it falls where resampling "
+        "begins, by weights that know a part of the tree only. Without resampling: "
         + listed(WEIGHTED),
     )
     # The largest numbers of particles, and how far estimates are from each other there.
@@ -92,6 +92,6 @@ def run(section: Section, effort: Effort) -> None:
         ),
         all(apart[n] < deviation[n] and abs(below[n]) < deviation[n] for n in data),
         "they meet within the spread of a run, but both are still too low: the estimate without "
-        "resampling, which is unbiased too, is higher by "
+        "resampling, which is unbiased too, is higher than the prior's by "
         + ", ".join(f"{below[n]:.0f} ({n})" for n in data),
     )

@@ -132,14 +132,12 @@ def run(section: Section, effort: Effort) -> None:
         "rule is drawn among these, also at nodes above others, and its probability depends on "
         "their number."
     )
-    agree = all(
-        one["r_hat"] < 1.1 for (_, sampler), own in found.items() for one in own if sampler in names
-    )
     for what, text in (
         ("ess", "PG has a higher ESS than CGM and GrowPrune"),
         ("ess/s", "and, with many features, per second"),
     ):
         sets_of = list(SWEEPS) if what == "ess" else ["blog_feedback"]
+        agree = all(one["r_hat"] < 1.1 for name in sets_of for n in names for one in found[name, n])
         higher = all(
             mean(name, "PG", what) > max(mean(name, "CGM", what), mean(name, "GrowPrune", what))
             for name in sets_of

@@ -279,7 +279,7 @@ def check(section: Section, found: dict[str, dict[str, Array]], points: dict[str
             "one of the first two is as good",
         )
         section.claim(
-            "dna: MF and ERT-1 are still better than ORF-Saffari",
+            "dna: MF and ERT-1 are still better than ORF-Saffari after one pass",
             ", ".join(f"{k} {dna[k]:.3f}" for k in ("MF", "ERT-1", "ORF-Saffari"))
             + " (after one pass; after the last of the table above "
             f"{found['dna']['ORF-Saffari, passes'][0, -1, 0]:.3f})",

@@ -44,7 +44,8 @@ def run(section: Section, effort: Effort) -> None:
             trees, predictive="realised", random_state=0, **PAPERS
         ).fit(data.X, data.y)
         depths = [depth(tree) for tree in forest.trees_]
-        near[name] = abs(np.mean(depths) - mean) <= deviation
+        error = np.hypot(deviation, np.std(depths, ddof=1)) / np.sqrt(trees)
+        near[name] = abs(np.mean(depths) - mean) <= 3.0 * error
         rows.append(
             [
                 name,
@@ -56,15 +57,15 @@ def run(section: Section, effort: Effort) -> None:
         )
     section.table("Average depth", ["data", "rows", "log2 of it", "thesis", "here"], rows)
     section.text(
-        "The deviations are those of trees: with so many of them a mean has about a tenth of it. "
+        f"The deviations are those of trees; a mean of {trees} trees has {trees**-0.5:.2f} of it. "
         + " ".join(f"{name}: {why}." for name, why in WHY.items())
     )
     section.claim(
         "average depths as in the table, growing as log N rather than N",
-        "within its standard deviation of a tree on "
+        "within three standard errors of both means on "
         + (", ".join(n for n, ok in near.items() if ok) or "none"),
         all(near.values()),
-        "deeper or shallower than by a deviation on "
+        "deeper or shallower than by that on "
         + ", ".join(name for name, ok in near.items() if not ok),
     )
 

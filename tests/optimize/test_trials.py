@@ -40,6 +40,14 @@ def test_a_result_that_is_no_number_fails_its_trial():
     assert [trial.state for trial in study.trials] == ["failed"]
 
 
+def test_a_result_that_is_refused_is_no_failure():
+    study = MondrianOptimizer(SPACE, random_state=0)
+    study.tell({"x": 0.5, "n": 1}, 1.0, constraints=[0.0])
+    with pytest.raises(ValueError, match="expected 1 constraints"):
+        study.optimize(lambda params: 1.0, 2, catch=ValueError)
+    assert [trial.state for trial in study.trials] == ["complete", "pending"]
+
+
 def test_exceptions_to_catch_may_be_a_list():
     study = MondrianOptimizer(SPACE, random_state=0)
     study.optimize(lambda params: 1.0 / (params["n"] - 5), 12, catch=[ZeroDivisionError])

@@ -379,11 +379,17 @@ class MondrianOptimizer(StudyFile):
         for _ in range(_validation.check_count("n_trials", n_trials, 1)):
             trial = self.ask()
             try:
-                self.tell(trial.number, objective(dict(trial.params)))
+                value = objective(dict(trial.params))
             except Exception as error:
                 self.tell(trial.number, None)
                 if not isinstance(error, caught):
                     raise
+                continue
+            try:
+                self.tell(trial.number, value)
+            except TypeError:  # no number
+                self.tell(trial.number, None)
+                raise
         return self.best_trial
 
     def _new_trial(self, params: dict[str, Any]) -> Trial:
