@@ -44,6 +44,15 @@ class Result:
     limits: tuple[float, ...]
 
 
+def default_forest() -> MondrianForestRegressor:
+    """The forest of studies that name none."""
+    # Realised predictions take a sixth of the time of averaged ones, and found as good places.
+    # Optima lie inside the space, so no mean has to go on beyond it.
+    return MondrianForestRegressor(
+        50, hyperparameters="ml", noise="global", trend=None, predictive="realised"
+    )
+
+
 class Surrogate:
     """Forests over a space, which learn online.
 

@@ -19,7 +19,7 @@ from boscage.optimize._blocks import block_size, block_start
 from boscage.optimize._parameters import Categorical, Integer, Real
 from boscage.optimize._search import Search
 from boscage.optimize._study_file import StudyFile
-from boscage.optimize._surrogate import Result, Surrogate
+from boscage.optimize._surrogate import Result, Surrogate, default_forest
 from boscage.optimize.space import Space
 from boscage.optimize.trial import Trial
 
@@ -137,7 +137,7 @@ class MondrianOptimizer(StudyFile):
         self.n_candidates = _validation.check_count("n_candidates", n_candidates, 1)
         if forest is not None and not isinstance(forest, MondrianForestRegressor):
             raise TypeError(f"forest must be a MondrianForestRegressor, found {forest!r}")
-        self.forest = _default_forest() if forest is None else clone(forest)
+        self.forest = default_forest() if forest is None else clone(forest)
         self.seed = _validation.draw_seed(random_state)
         self.n_jobs = n_jobs
         _validation.n_threads(n_jobs)
@@ -494,11 +494,3 @@ class MondrianOptimizer(StudyFile):
             raise NotFittedError("no trial is complete, so there is nothing to predict from")
         mean, std = self.surrogate.predict(row, return_std=True)
         return float(mean[0] if self.direction == "minimize" else -mean[0]), float(std[0])
-
-
-def _default_forest() -> MondrianForestRegressor:
-    # Realised predictions take a sixth of the time of averaged ones, and found as good places.
-    # Optima lie inside the space, so no mean has to go on beyond it.
-    return MondrianForestRegressor(
-        50, hyperparameters="ml", noise="global", trend=None, predictive="realised"
-    )
