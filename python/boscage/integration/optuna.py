@@ -11,6 +11,7 @@ from boscage import _validation
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize import Categorical, Integer, MondrianOptimizer, Real, Space
 from boscage.optimize._blocks import block_start
+from boscage.optimize.optimizer import GREATEST
 
 try:
     import optuna
@@ -28,9 +29,6 @@ except ImportError as error:
     raise ImportError(
         'MondrianSampler needs Optuna, which is not installed: pip install "boscage[optuna]"'
     ) from error
-
-# Of a constraint that is met, by magnitude.
-_GREATEST = 1e100
 
 _logger = optuna.logging.get_logger(__name__)
 
@@ -285,7 +283,7 @@ class MondrianSampler(BaseSampler):
             if other.number in self._told or other.state == TrialState.RUNNING:
                 continue
             # Optuna counts a constraint that was not set as met.
-            own = [max(other.constraints.get(name, 0.0), -_GREATEST) for name in limits]
+            own = [max(other.constraints.get(name, 0.0), -GREATEST) for name in limits]
             value = None if math.inf in own else _value(other)
             self._optimizer.tell(
                 _to_params(other.params, search_space),

@@ -86,6 +86,7 @@ class Surrogate:
             "feature_weights": space.feature_weights,
         }
         self.objective = self._regressor(0)
+        self.objective._settings()  # refuses wrong ones before anything is evaluated
         self.constraints: list[MondrianForestRegressor] = []
         self.failures: MondrianForestClassifier | None = None
         # Numbers of trials whose results are believed.
@@ -110,10 +111,6 @@ class Surrogate:
             n_jobs=self._n_jobs,
         )
         return forest
-
-    def check_settings(self) -> None:
-        """Refuse wrong settings of the forest before anything is evaluated."""
-        self.objective._settings()
 
     # -- learning ---------------------------------------------------------------------------------
 

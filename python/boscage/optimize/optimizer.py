@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from boscage import _validation
 from boscage._bases.lock import OwnLock, writing
+from boscage._bases.plain import plain
 from boscage._types import FloatArray
 from boscage.mondrian import MondrianForestRegressor
 from boscage.optimize import _candidates
@@ -25,14 +26,14 @@ from boscage.optimize.trial import Trial
 
 Self = TypeVar("Self", bound="MondrianOptimizer")
 
-_GREATEST = 1e100
+GREATEST = 1e100
 """Absolute values that are greater, or less than one over it, count as the nearest number that is
 not."""
 
 
 def _bounded(value: float) -> float:
     """A number whose square neither overflows nor vanishes, or 0."""
-    return 0.0 if abs(value) < 1.0 / _GREATEST else min(max(value, -_GREATEST), _GREATEST)
+    return 0.0 if abs(value) < 1.0 / GREATEST else min(max(value, -GREATEST), GREATEST)
 
 
 class MondrianOptimizer(StudyFile):
@@ -157,7 +158,6 @@ class MondrianOptimizer(StudyFile):
             # Only trees that are cut can be drawn.
             self.forest.set_params(predictive="realised", trend=None)
         self._surrogate = Surrogate(self.space, self.forest, self.seed, n_jobs)
-        self._surrogate.check_settings()
 
     def __repr__(self) -> str:
         return (
@@ -406,10 +406,7 @@ class MondrianOptimizer(StudyFile):
         """The pending trial that is meant; a new one for values of parameters."""
         if isinstance(trial, Mapping):
             active = self.space.params(self.space.positions(trial))
-            # numpy's numbers become Python's, which JSON knows.
-            values = {name: trial[name] for name in active}
-            plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
-            return Trial(len(self.trials), plain)
+            return Trial(len(self.trials), {name: plain(trial[name]) for name in active})
         number = trial.number if isinstance(trial, Trial) else trial
         number = _validation.check_count("trial", number, 0)
         if number >= len(self.trials):

@@ -204,7 +204,7 @@ class GrowingForest(Estimator):
     # -- growing ----------------------------------------------------------------------------------
 
     def _learns_rates(self) -> bool:
-        return isinstance(self.feature_weights, str) and self.feature_weights == "learned"
+        return _validation.is_word(self.feature_weights, "learned")
 
     def _grow(self, new: NewRows, *, settings: dict[str, Any], seed: int, n_threads: int) -> None:
         """Learn what is to be learned from checked rows, and draw their trees."""
