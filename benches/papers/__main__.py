@@ -54,6 +54,8 @@ def main() -> int:
     warnings.simplefilter("ignore", ConvergenceWarning)
     failed = []
     for name in args.names or names:
+        # Of the code that runs: files may be edited before a long run ends.
+        commit = _report.commit()
         module = importlib.import_module(f"benches.papers.{name}")
         section = Section(name, module.TITLE, folder, dict(module.SETTINGS))
         print(f"# {name}: {module.TITLE}", flush=True)
@@ -66,7 +68,7 @@ def main() -> int:
             failed.append(name)
             continue
         took = spent() - start
-        section.facts = _report.facts(took, effort, args.generated)
+        section.facts = _report.facts(took, effort, args.generated, commit)
         section.save()
         print(f"# {name} took {took:.0f} s\n", flush=True)
     page = _report.write(folder)

@@ -155,7 +155,7 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def facts(seconds: float, effort: Effort, generated: bool) -> dict[str, Any]:
+def facts(seconds: float, effort: Effort, generated: bool, commit: str) -> dict[str, Any]:
     """What a reader has to know about a run."""
     return {
         "seconds": round(seconds, 1),
@@ -166,7 +166,7 @@ def facts(seconds: float, effort: Effort, generated: bool) -> dict[str, Any]:
         "generated": generated,
         "date": date.today().isoformat(),
         "boscage": boscage.__version__,
-        "commit": _commit(),
+        "commit": commit,
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
@@ -174,7 +174,7 @@ def facts(seconds: float, effort: Effort, generated: bool) -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the checkout's commit, marked if files differ from it; nothing outside a checkout."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     try:

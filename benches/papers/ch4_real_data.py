@@ -125,12 +125,13 @@ def run(section: Section, effort: Effort) -> None:
             for key, own in found.items()
         ],
     )
-    slower = mean("blog_feedback", "CGM", "s") / mean("blog_feedback", "GrowPrune", "s")
+    slower = {name: mean(name, "CGM", "s") / mean(name, "GrowPrune", "s") for name in SWEEPS}
     section.text(
-        f"On blog_feedback a sweep of CGM takes {slower:.0f} times as long as one of GrowPrune. "
-        "About half of it goes into finding which of the 280 features vary in each node: a new "
-        "rule is drawn among these, also at nodes above others, and its probability depends on "
-        "their number."
+        "A sweep of CGM takes "
+        + " and ".join(f"{times:.1f} times ({name})" for name, times in slower.items())
+        + " as long as one of GrowPrune: a new rule is drawn among the features that vary in a "
+        "node, also at nodes above others, and its probability depends on their number, so that "
+        "they must be found (of 2,000 rows and 280 features this is about half of CGM's time)."
     )
     for what, text in (
         ("ess", "PG has a higher ESS than CGM and GrowPrune"),
@@ -149,7 +150,9 @@ def run(section: Section, effort: Effort) -> None:
                 for name in sets_of
             ),
             higher if agree else None,
-            "the chains are not in the same place (R-hat above 1.1), and an ESS where a chain "
+            "not the highest of the three"
+            if agree
+            else "the chains are not in the same place (R-hat above 1.1), and an ESS where a chain "
             "has not arrived compares nothing; by the rank ESS, which looks at all chains, "
             + "; ".join(
                 f"{name}: " + ", ".join(f"{n} {mean(name, n, 'rank'):.1f}" for n in SAMPLERS)
