@@ -1,5 +1,7 @@
 """The forest whose settings an optimizer takes."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ def test_a_forest_must_be_one():
         ({"posterior": "slow"}, "posterior"),
         ({"posterior": "fast", "hyperparameters": "ml"}, "does not use hyperparameters"),
         ({"trend": [0], "posterior": "exact"}, "needs posterior='joint'"),
+        ({"trend": [0, 3]}, "feature that rows of the space, which have 3, do not have"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_evaluated(settings, message):
@@ -42,6 +45,7 @@ def test_functions_of_trees_know_no_trend(trend):
         {"trend": [0], "hyperparameters": "ml"},
         {"prior_scale": np.float32(2), "min_samples_split": np.int64(4), "trend": None},
         {"trend": np.array([0]), "posterior": "joint"},
+        {"noise_variance": Fraction(1, 10), "noise": "global", "trend": None},
         # The optimizer's rows are numbers of its own making.
         {"categorical_features": [0], "substitutes": [0.5, 0.5, 0.5], "trend": None},
     ],

@@ -1,5 +1,6 @@
 """Search spaces: values, positions and rows."""
 
+import json
 import math
 
 import numpy as np
@@ -29,7 +30,7 @@ CONDITIONAL = {
     "momentum": Real(0, 1, when={"method": "sgd"}),
     "nesterov": Categorical([False, True], when={"method": ["sgd"]}),
     "layers": Integer(1, 3),
-    "width": Integer(4, 64, log=True, when={"layers": (2, 3), "nesterov": [True]}),
+    "width": Integer(4, 64, log=True, when={"layers": np.array([2, 3]), "nesterov": [True]}),
 }
 
 
@@ -189,7 +190,7 @@ def test_known_settings_are_left_out():
 
 def test_a_space_is_a_dict_and_back():
     space = Space(CONDITIONAL | {"rate": Real(1e-5, 1, log=True), "drop": Real(0, 1, step=0.25)})
-    again = Space.from_dict(space.to_dict())
+    again = Space.from_dict(json.loads(json.dumps(space.to_dict())))
     assert again == space
     assert again.to_dict() == space.to_dict()
 

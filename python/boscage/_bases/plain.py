@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ def plain(value: Any) -> Any:
         value = np.asarray(value).tolist()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Real):  # such as a fraction
+        return float(value)
     if isinstance(value, Mapping):
         keys, values = list(value), [plain(own) for own in value.values()]
         found: Any = dict(zip(keys, values, strict=True))

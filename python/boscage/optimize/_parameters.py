@@ -73,7 +73,7 @@ class Parameter(ABC):
         condition = {}
         for parent, values in self.when.items():
             single = isinstance(values, str) or not isinstance(values, Iterable)
-            condition[parent] = (values,) if single else tuple(values)
+            condition[parent] = tuple(map(_python, [values] if single else values))
             if not condition[parent]:
                 raise ValueError(f"when[{parent!r}] allows no value")
         object.__setattr__(self, "when", condition)
@@ -343,8 +343,7 @@ class Categorical(Parameter):
             self.choices, (Sequence, np.ndarray)
         ):
             raise TypeError(f"choices must be a sequence of choices, found {self.choices!r}")
-        # numpy's numbers become Python's, which JSON knows.
-        choices = tuple(c.item() if isinstance(c, np.generic) else c for c in self.choices)
+        choices = tuple(map(_python, self.choices))
         for choice in choices:
             if not isinstance(choice, (type(None), bool, int, float, str)):
                 raise TypeError(
@@ -397,9 +396,13 @@ def _key(choice: Any) -> tuple[str, Any]:
     """What tells choices apart: True is not 1, and NaN is NaN."""
     if isinstance(choice, float) and math.isnan(choice):
         return ("float", "nan")
-    if isinstance(choice, np.generic):
-        choice = choice.item()
+    choice = _python(choice)
     return (type(choice).__name__, choice)
+
+
+def _python(value: Any) -> Any:
+    """A value, with NumPy's numbers as Python's, which JSON knows."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _repr(parameter: Parameter, values: tuple[Any, ...], **options: Any) -> str:

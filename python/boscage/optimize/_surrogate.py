@@ -86,7 +86,14 @@ class Surrogate:
             "feature_weights": space.feature_weights,
         }
         self.objective = self._regressor(0)
-        self.objective._settings()  # refuses wrong ones before anything is evaluated
+        # Wrong settings are refused before anything is evaluated.
+        slopes = self.objective._settings().get("trend_features", [])
+        n_features = len(space.feature_weights)
+        if not set(slopes) <= set(range(n_features)):
+            raise ValueError(
+                f"trend={forest.trend!r} of the forest names a feature that rows of the space, "
+                f"which have {n_features}, do not have"
+            )
         self.constraints: list[MondrianForestRegressor] = []
         self.failures: MondrianForestClassifier | None = None
         # Numbers of trials whose results are believed.
