@@ -88,16 +88,12 @@ impl Trees {
         self.passes.iter().map(|passes| (passes.n_nodes(), passes.are_alone())).collect()
     }
 
-    /// The sums of weights by tree and node.
+    /// Something of each tree.
     ///
     /// # Errors
     /// An interrupt.
-    pub(crate) fn sums<const L: usize>(
-        &self,
-        weights: &[[f64; L]],
-        run: &Run<'_>,
-    ) -> Result<Vec<Vec<[f64; L]>>> {
-        run.map(self.passes.len(), |i| Ok(self.passes[i].sums(weights)))
+    pub(crate) fn map<T: Send>(&self, of: impl Fn(&Passes) -> T + Sync, run: &Run<'_>) -> Result<Vec<T>> {
+        run.map(self.passes.len(), |i| Ok(of(&self.passes[i])))
     }
 }
 

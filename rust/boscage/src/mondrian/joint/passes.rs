@@ -65,6 +65,21 @@ impl Passes {
         alone
     }
 
+    /// The leaves of several rows by rank, in ascending order. (Free places may be among them.)
+    pub(crate) fn leaves_of_several(&self) -> Vec<u32> {
+        let mut several = vec![false; self.times.len()];
+        let mut start = 0;
+        for &(leaf, end) in &self.leaves {
+            several[leaf as usize] = end - start > 1;
+            start = end;
+        }
+        let of_leaves = (0..).zip(self.numbers.iter().skip(1).step_by(2));
+        of_leaves
+            .filter(|&(_, &number)| several.get(number as usize) == Some(&true))
+            .map(|(rank, _)| rank)
+            .collect()
+    }
+
     /// The number of a node, given by its index in the arena.
     pub(super) fn number(&self, node: usize) -> usize {
         self.numbers[node] as usize
@@ -82,7 +97,7 @@ impl Passes {
     }
 
     /// Sums of the rows' weights by node, as the arena numbers nodes.
-    pub(super) fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Vec<[f64; L]> {
+    pub(crate) fn sums<const L: usize>(&self, weights: &[[f64; L]]) -> Vec<[f64; L]> {
         let mut sums = Vec::new();
         self.add_up(weights, &mut sums);
         self.by_index(&sums)

@@ -25,7 +25,7 @@ use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings
 use crate::mondrian::regression::trend::posterior::{Given, Linear};
 use crate::mondrian::regression::trend::{Design, Observed, Residuals};
 use crate::mondrian::tree::Tree;
-use crate::mondrian::tree::arena::NodeId;
+use crate::mondrian::tree::arena::{Arena, NodeId};
 
 /// Everything that is computed from the trees and all targets together.
 #[derive(Debug, Clone)]
@@ -133,11 +133,16 @@ impl ForestState {
     }
 
     /// A tree's share of the joint mean of a row, if it has one.
-    pub(super) fn joint_mean(&self, tree_index: usize, stops: StopsAndLaws<'_>, path: &mut JointPath) -> f64 {
+    pub(super) fn joint_mean(
+        &self,
+        tree: (usize, &Arena),
+        stops: StopsAndLaws<'_>,
+        path: &mut JointPath,
+    ) -> f64 {
         let of = |joint: &JointState| {
-            let sums = &joint.solution.by_trees()?.sums[tree_index];
-            let sum = |node: NodeId| sums[node.index()];
-            Some(tree_mean::mean((tree_index, sum), &joint.together.model.hyper, stops, path))
+            let sums = joint.solution.by_trees()?;
+            let sum = |node: NodeId| sums.sum(tree, node);
+            Some(tree_mean::mean((tree.0, sum), &joint.together.model.hyper, stops, path))
         };
         self.joint.as_ref().and_then(of).unwrap_or(0.0)
     }
@@ -163,16 +168,15 @@ impl ForestState {
     /// Adds what a tree makes of the entries of a row's `z`, along the path of its joint mean.
     pub(super) fn smooth(
         &self,
-        tree_index: usize,
+        tree: (usize, &Arena),
         stops: &[Stop],
         path: &mut JointPath,
         smoothed: &mut Vec<f64>,
     ) {
         let Some(JointState { solution, .. }) = &self.joint else { return };
-        if let (Some(linear), Some(by_trees)) = (&solution.linear, solution.by_trees()) {
-            let (width, sums) = (linear.columns.len(), &by_trees.column_sums[tree_index]);
-            let sum = |node: NodeId, column: usize| f64::from(sums[node.index() * width + column]);
-            tree_mean::smooth(path, stops, width, sum, smoothed);
+        if let (Some(linear), Some(sums)) = (&solution.linear, solution.by_trees()) {
+            let sum = |node: NodeId, column: usize| sums.column_sum(tree, node, column);
+            tree_mean::smooth(path, stops, linear.columns.len(), sum, smoothed);
         }
     }
 }

@@ -229,8 +229,8 @@ impl<S: Scalar> Trial<'_, S> {
         let means: Box<dyn Fn(usize, usize) -> f64> = match kernel {
             RowCovariance::Trees(trees) => {
                 let joint = Joint::new(trees, weights, hyper, self.run)?;
-                let sums =
-                    trees.sums(&joint.system.weights(&targets, is_left_out, TOLERANCE)?.weights, self.run)?;
+                let weights = joint.system.weights(&targets, is_left_out, TOLERANCE)?.weights;
+                let sums = trees.map(|passes| passes.sums(&weights), self.run)?;
                 Box::new(move |_, row| {
                     let of_tree = |tree: usize| {
                         let LeftOutRow { path, branch, .. } = &self.places[tree][row];

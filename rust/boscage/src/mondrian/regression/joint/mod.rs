@@ -14,12 +14,13 @@
 //!
 //! - `equations` has the two covariances.
 //! - `solution` has the weights `a`, with those of a trend.
-//! - `tree_mean` is the mean by the trees: one pass down each of them.
+//! - `tree_sums` has the sums of `a` at the nodes of the trees, and `tree_mean` the mean by them: one pass down each tree.
 //! - `without_rows` has the covariance of the trees without a row.
 
 pub(crate) mod equations;
 pub(crate) mod solution;
 pub(crate) mod tree_mean;
+pub(crate) mod tree_sums;
 pub(crate) mod without_rows;
 
 use crate::data::{RowId, Scalar};

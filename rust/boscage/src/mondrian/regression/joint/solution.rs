@@ -8,6 +8,7 @@ use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::Trees;
 use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
 use crate::mondrian::regression::joint::equations::{Equations, Limit, RowCovariance};
+use crate::mondrian::regression::joint::tree_sums::{TreeSums, in_lanes};
 use crate::mondrian::regression::joint::without_rows::WithoutRows;
 use crate::mondrian::regression::joint::{Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
@@ -191,55 +192,6 @@ fn solve_with_trend(
     Ok((weights, TrendSolution { columns: design.columns.clone(), pivot, posterior, of_columns }))
 }
 
-/// Each tree's share of the rows' weights, and their sums by tree and node.
-#[derive(Debug, Clone)]
-pub(crate) struct TreeSums {
-    pub(crate) weights: Vec<f64>,
-    pub(crate) sums: Vec<Vec<f64>>,
-    /// The same for the columns of a trend: row after row.
-    pub(crate) of_columns: Vec<f32>,
-    /// By tree, node after node.
-    pub(crate) column_sums: Vec<Vec<f32>>,
-}
-
-impl TreeSums {
-    /// # Errors
-    /// An interrupt.
-    fn new(
-        trees: &Trees,
-        order: &[RowId],
-        (weights, columns): (&[[f64; 1]], &[Vec<f64>]),
-        run: &Run<'_>,
-    ) -> Result<Self> {
-        let sums = trees.sums(weights, run)?.into_iter().map(|tree| tree.concat()).collect();
-        let weights = by_row(order, 1, weights.as_flattened());
-        let (n, width) = (order.len(), columns.len());
-        let mut of_columns = vec![0f32; n * width];
-        let mut column_sums: Vec<Vec<f32>> = Vec::new();
-        for (first, some) in columns.chunks(LANES).enumerate() {
-            let first = first * LANES;
-            let each = in_lanes::<LANES>(some, n);
-            let found = trees.sums(&each, run)?;
-            column_sums.resize(found.len(), Vec::new());
-            for (sums, found) in column_sums.iter_mut().zip(&found) {
-                sums.resize(found.len() * width, 0.0);
-                for (node, found) in found.iter().enumerate() {
-                    for (lane, &sum) in found.iter().enumerate().take(some.len()) {
-                        sums[node * width + first + lane] = sum as f32;
-                    }
-                }
-            }
-            for (place, each) in each.iter().enumerate() {
-                for (lane, &weight) in each.iter().enumerate().take(some.len()) {
-                    of_columns[place * width + first + lane] = weight as f32;
-                }
-            }
-        }
-        let of_columns = if width > 0 { by_row(order, width, &of_columns) } else { of_columns };
-        Ok(Self { weights, sums, of_columns, column_sums })
-    }
-}
-
 /// The weights of at most `L` right-hand sides.
 fn weights_of<const L: usize>(
     equations: &Equations<'_>,
@@ -249,22 +201,6 @@ fn weights_of<const L: usize>(
 ) -> Result<Vec<Vec<f64>>> {
     let found = equations.weights(&in_lanes::<L>(sides, sides[0].len()), left_out, run)?;
     Ok((0..sides.len()).map(|lane| found.iter().map(|found| found[lane]).collect()).collect())
-}
-
-/// At most `L` vectors side by side, with zeros for those that are lacking.
-fn in_lanes<const L: usize>(vectors: &[Vec<f64>], n: usize) -> Vec<[f64; L]> {
-    (0..n)
-        .map(|place| std::array::from_fn(|lane| vectors.get(lane).map_or(0.0, |vector| vector[place])))
-        .collect()
-}
-
-/// Some numbers for each row, which are given in an order of the rows.
-fn by_row<T: Copy + Default>(order: &[RowId], width: usize, in_order: &[T]) -> Vec<T> {
-    let mut by_row = vec![T::default(); width * order.iter().max().map_or(0, |&row| row as usize + 1)];
-    for (&row, own) in order.iter().zip(in_order.chunks_exact(width)) {
-        by_row[width * row as usize..][..width].copy_from_slice(own);
-    }
-    by_row
 }
 
 /// The joint model's mean, but for a trend.

@@ -103,27 +103,15 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
         );
         let solution = self.without.map(|without| &without.solution);
         let by_trees = solution.and_then(|solution| Some((solution, solution.by_trees()?)));
-        if let (Some(joint), Some((solution, by_trees))) = (&self.posterior.state.joint, by_trees) {
-            // Rows that only the left-out row separated are in one leaf now.
-            let sum = |node: NodeId| {
-                if !node.is_leaf() {
-                    return by_trees.sums[tree_index][node.index()];
-                }
-                let weights = tree.arena.leaf_rows(node).map(|row| by_trees.weights[row as usize]);
-                in_any_order(weights)
-            };
+        if let (Some(joint), Some((solution, sums))) = (&self.posterior.state.joint, by_trees) {
+            let of = (tree_index, &tree.arena);
+            let sum = |node: NodeId| sums.sum_without(of, node);
             let hyper = &joint.together.model.hyper;
             rows[row].joint.mean += tree_mean::mean((tree_index, sum), hyper, path, &mut paths.joint);
             if let Some(Linear { columns, .. }) = &solution.linear {
-                let width = columns.len();
-                let sum = |node: NodeId, column: usize| {
-                    if !node.is_leaf() {
-                        return f64::from(by_trees.column_sums[tree_index][node.index() * width + column]);
-                    }
-                    let weight = |row: RowId| f64::from(by_trees.of_columns[row as usize * width + column]);
-                    in_any_order(tree.arena.leaf_rows(node).map(weight))
-                };
-                tree_mean::smooth(&mut paths.joint, stops, width, sum, &mut rows[row].joint.smoothed);
+                let sum = |node: NodeId, column: usize| sums.column_sum_without(of, node, column);
+                let smoothed = &mut rows[row].joint.smoothed;
+                tree_mean::smooth(&mut paths.joint, stops, columns.len(), sum, smoothed);
             }
         }
     }
@@ -139,11 +127,4 @@ impl Visitor<NodeMoments> for LeftOut<'_> {
             self.update(tree_index, tree, changed.iter().rev().copied(), chunk);
         }
     }
-}
-
-/// A sum that does not depend on the order of its terms.
-fn in_any_order(terms: impl Iterator<Item = f64>) -> f64 {
-    let mut terms: Vec<f64> = terms.collect();
-    terms.sort_unstable_by(f64::total_cmp);
-    terms.iter().sum()
 }

@@ -147,7 +147,7 @@ impl<'a> ForestPosterior<'a> {
                 emit,
             );
         }
-        self.state.joint_mean(number, path, &mut paths.joint)
+        self.state.joint_mean((number, &tree.arena), path, &mut paths.joint)
     }
 
     /// Whether the trees' components have no part in the mean.
@@ -353,7 +353,7 @@ impl Visitor<NodeMoments> for TwoMoments<'_> {
         let mean = self.posterior.components((tree_index, tree), stops, self.detail, paths, add);
         let joint = &mut rows[row].joint;
         joint.mean += mean;
-        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, &mut joint.smoothed);
+        self.posterior.state.smooth((tree_index, &tree.arena), stops, &mut paths.joint, &mut joint.smoothed);
     }
 }
 
@@ -380,7 +380,7 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         let MixtureRow { components, joint } = &mut rows[row];
         let add = |component, _| components.extend(self.posterior.share(component));
         joint.mean += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
-        self.posterior.state.smooth(tree_index, stops, &mut paths.joint, &mut joint.smoothed);
+        self.posterior.state.smooth((tree_index, &tree.arena), stops, &mut paths.joint, &mut joint.smoothed);
     }
 }
 
