@@ -386,7 +386,9 @@ def _require_near(
 ) -> None:
     """Refuse rows to learn rates from that lie as far out as no forest takes them.
 
-    The compiled module would name their place in the sample, which is not that in the user's rows.
+    The compiled module checks all rows of a forest, but only after rates were learned. Trials of
+    rates would name places in the sample, which are not those in the user's rows; and in units of a
+    very narrow range, rows overflow before.
     """
     # What overflows is compared rightly.
     with np.errstate(over="ignore"):
