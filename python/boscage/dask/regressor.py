@@ -14,7 +14,7 @@ from boscage.dask._cells.regressor_share import RegressorCellShare
 from boscage.dask._cluster import TreeForest
 from boscage.dask._shares import RegressorShare
 from boscage.mondrian._forest.base import Given
-from boscage.mondrian._forest.cell_plans import hyperparameters_of
+from boscage.mondrian._regression import hyperparameters_of
 
 
 class MondrianForestRegressor(DaskForest):

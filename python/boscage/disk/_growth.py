@@ -21,19 +21,21 @@ from boscage._types import AnyArray, IntArray, Progress
 from boscage.disk._memory import Costs, give_back, in_words
 from boscage.disk._rows import Block, RowSource
 from boscage.mondrian._forest.cell_plans import (
-    HYPERPARAMETERS,
     ROUNDS,
     Counts,
     RowFacts,
     chosen_apart,
     facts_of,
     first_plan,
-    hyperparameters_of,
     learned_apart,
     summed,
 )
 from boscage.mondrian._forest.growth import GrowthPlan
-from boscage.mondrian._regression import check_largest_target
+from boscage.mondrian._regression import (
+    HYPERPARAMETERS,
+    check_largest_target,
+    hyperparameters_of,
+)
 from boscage.mondrian.feature_rates._samples import (
     DistinctRows,
     KeyCounts,

@@ -20,6 +20,11 @@ from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 _MIN_LARGEST_TARGET = 1e-140
 # Numbers of features have 32 bits.
 _MAX_FEATURE_NUMBER = 2**32 - 1
+# Of hyperparameters that are given.
+_NEEDED = ("mu", "gamma1", "gamma2", "noise_variance")
+
+HYPERPARAMETERS = (*_NEEDED, "delay", "coarse_variance", "coarse_rate")
+"""The names of what the compiled ``choose`` returns first."""
 
 
 def check_largest_target(largest: float) -> None:
@@ -29,6 +34,11 @@ def check_largest_target(largest: float) -> None:
             f"y must be zero everywhere or at least {_MIN_LARGEST_TARGET} by magnitude "
             f"somewhere, so that squares do not vanish; found a largest magnitude of {largest}"
         )
+
+
+def hyperparameters_of(chosen: Sequence[float]) -> dict[str, float]:
+    """The hyperparameters among what the compiled ``choose`` returns."""
+    return dict(zip(HYPERPARAMETERS, chosen, strict=False))
 
 
 class RegressionForest(MondrianForest):
@@ -225,9 +235,8 @@ def _scalar(value: Any) -> Any:
 
 def _check_hyperparameters(given: Mapping[str, float]) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
-    needed = ("mu", "gamma1", "gamma2", "noise_variance")
-    names = {*needed, "delay", "coarse_variance", "coarse_rate", "trend_variance"}
-    missing, unknown = [*filter(lambda name: name not in given, needed)], sorted({*given} - names)
+    missing = [name for name in _NEEDED if name not in given]
+    unknown = sorted({*given} - {*HYPERPARAMETERS, "trend_variance"})
     if missing or unknown:
         raise ValueError(
             "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "

@@ -33,9 +33,10 @@ from boscage.dask._cluster import Fitted, wait_for
 from boscage.dask._shares import VERSION, new_forest
 from boscage.mondrian._categories import by_feature
 from boscage.mondrian._discount import DISCOUNTS
-from boscage.mondrian._forest.cell_plans import ROUNDS, first_plan, hyperparameters_of, summed
+from boscage.mondrian._forest.cell_plans import ROUNDS, first_plan, summed
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
 from boscage.mondrian._forest.warm_up import WarmUp
+from boscage.mondrian._regression import hyperparameters_of
 
 _PER_OWNER = 4
 """Cells of a tree have at most so many to one of the rows that an owner has of the tree."""

@@ -20,16 +20,6 @@ from boscage.mondrian.feature_rates._samples import Sample
 Counts: TypeAlias = tuple[NDArray[np.uint64], list[FloatArray], list[NDArray[np.uint64]]]
 """By cell the number of rows, the least and the greatest target, and how many rows have each."""
 
-HYPERPARAMETERS = (
-    "mu",
-    "gamma1",
-    "gamma2",
-    "noise_variance",
-    "delay",
-    "coarse_variance",
-    "coarse_rate",
-)
-"""The names of what the compiled ``choose`` returns first."""
 ROUNDS = 12
 """Rows are counted at most so often: those of a cell that hardly differ are never separated."""
 
@@ -79,11 +69,6 @@ def facts_of(X: Rows, y: AnyArray, *, has_labels: bool) -> RowFacts:
     low = lower.min(axis=0, initial=np.inf).astype(float)
     high = upper.max(axis=0, initial=-np.inf).astype(float)
     return RowFacts(len(X), labels, n_rows_of, largest, low, high, lacks_values)
-
-
-def hyperparameters_of(chosen: Sequence[float]) -> dict[str, float]:
-    """The hyperparameters among what the compiled ``choose`` returns."""
-    return dict(zip(HYPERPARAMETERS, chosen, strict=False))
 
 
 def learned_apart(
