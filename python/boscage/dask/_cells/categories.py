@@ -30,9 +30,8 @@ from boscage.mondrian.feature_rates._samples import equal_runs
 class TargetCounts:
     """How many rows there are of each category of a feature and each target."""
 
-    labels: list[Label]
-    codes: IntArray
-    """Numbers of labels; -1 where the category is missing."""
+    column: Column
+    """Each pair's category."""
     targets: AnyArray
     n_rows: IntArray
 
@@ -85,10 +84,7 @@ def unplaced(own: Piece, tables: Tables) -> Piece:
 def target_counts(own: Piece, labels: Labels) -> dict[int, TargetCounts]:
     """The counts of the features of a piece that are categories."""
     targets = coded(own, labels)
-    return {
-        feature: TargetCounts(column.labels, *_counted(column.codes, targets))
-        for feature, column in own.columns.items()
-    }
+    return {feature: _counted(column, targets) for feature, column in own.columns.items()}
 
 
 def learned_tables(parts: Sequence[dict[int, TargetCounts]]) -> tuple[Tables, Singles]:
@@ -102,20 +98,18 @@ def learned_tables(parts: Sequence[dict[int, TargetCounts]]) -> tuple[Tables, Si
 
 def _joined(parts: Sequence[TargetCounts]) -> tuple[Column, AnyArray, IntArray]:
     """The categories of all pieces, their targets and how many rows have each pair."""
-    labels = distinct_labels(label for part in parts for label in part.labels)
-    number = {label: i for i, label in enumerate(labels)}
-    # The last entry is that of the code -1.
-    codes = [
-        np.array([*(number[label] for label in part.labels), -1])[part.codes] for part in parts
-    ]
+    columns = [part.column for part in parts]
+    labels = distinct_labels(label for column in columns for label in column.labels)
+    numbers = {label: i for i, label in enumerate(labels)}
+    codes = [column.mapped(map(numbers.get, column.labels), -1) for column in columns]
     targets = np.concatenate([part.targets for part in parts])
     n_rows = np.concatenate([part.n_rows for part in parts])
     return Column(np.concatenate(codes), labels), targets, n_rows
 
 
-def _counted(codes: IntArray, targets: AnyArray) -> tuple[IntArray, AnyArray, IntArray]:
+def _counted(column: Column, targets: AnyArray) -> TargetCounts:
     """The pairs of a category and a target that occur, and how many rows have each."""
-    order = np.lexsort([targets, codes])
-    codes, targets = codes[order], targets[order]
+    order = np.lexsort([targets, column.codes])
+    codes, targets = column.codes[order], targets[order]
     starts, n_rows = equal_runs(codes, targets)
-    return codes[starts], targets[starts], n_rows
+    return TargetCounts(Column(codes[starts], column.labels), targets[starts], n_rows)
