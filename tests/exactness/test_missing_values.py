@@ -14,6 +14,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from boscage import MondrianForestClassifier, MondrianForestRegressor
+from boscage.mondrian._forest import growth
 from boscage.mondrian._missing import fill, learn_substitutes
 from forests import assert_same_trees, trees_of
 from reference.arrays import Array
@@ -147,6 +148,55 @@ def test_the_first_missing_value_may_come_late(kind: Any) -> None:
     # A row that comes later changes nothing about them.
     model.partial_fit(np.full((1, 3), NAN), y[:1])
     assert model.substitutes_ == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_guess_of_missing_values_lasts_as_long_as_the_rows(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = rows(200, 14, 0.0)
+    at, _ = rows(30, 15)
+    n_learned = 0
+
+    def counted(*args: Any, **options: Any) -> Any:
+        nonlocal n_learned
+        n_learned += 1
+        return learn_substitutes(*args, **options)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def assert_is_of(model: Any, own: Array) -> None:
+        """Predictions are those of a new forest, and only the first one learns."""
+        fresh = forest(kind, substitutes=None).fit(x[own], y[own])
+        before = n_learned
+        for _ in range(2):
+            assert_same_predictions(model, fresh, at, at)
+        assert n_learned == before + 2
+
+    monkeypatch.setattr(growth, "learn_substitutes", counted)
+    model = forest(kind, substitutes=None, window_size=150).fit(x[:80], y[:80])
+    assert_is_of(model, np.arange(80))
+    model.partial_fit(x[80:120], y[80:120])
+    assert_is_of(model, np.arange(120))
+    model.forget(np.arange(40))
+    assert_is_of(model, np.arange(40, 120))
+    # The same row numbers, but other rows.
+    model.partial_fit(x[120:160], y[120:160], ids=np.arange(40))
+    assert_is_of(model, np.arange(40, 160))
+    twin = model.copy()
+    model.merge(
+        forest(kind, substitutes=None).fit(x[160:180], y[160:180], ids=1000 + np.arange(20))
+    )
+    assert_is_of(model, np.arange(40, 180))
+    assert_is_of(twin, np.arange(40, 160))
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "_apply_changes", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(x[180:], y[180:])
+    assert_is_of(model, np.arange(50, 200))  # the window
+    model.fit(x[:60], y[:60])
+    assert_is_of(model, np.arange(60))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -189,6 +189,7 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     @writing
     def _partial_fit(self, given: Given) -> None:
+        self._guessed = None  # also after an interrupt, since rows are recorded then
         with self._unchanged_on_error():
             warm_up = self._warm_up()
             if self.__sklearn_is_fitted__():
@@ -233,6 +234,7 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
             If the forest is not fitted.
         """
         model = self._require_model()
+        self._guessed = None
         try:
             model.forget(check_ids(ids))
         except KeyError:

@@ -102,6 +102,9 @@ class GrowingForest(Estimator):
     _tables: Tables
     # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
+    # What stands for missing values of rows to predict while no row of the forest lacks one; None
+    # until it is learned. Whatever changes the forest's rows sets it back to None.
+    _guessed: Substitutes | None = None
 
     categorical_features: Any
     categories: Sequence[Any] | None
@@ -182,9 +185,10 @@ class GrowingForest(Estimator):
         if model.substitutes is not None or not has_missing(rows):
             return rows
         # No row of the forest lacks a value. It stays as it is.
-        targets = self._with_stored(model, ())
-        substitutes = learn_substitutes(rows_of(model), targets, seed=model.seed)
-        return fill(rows, substitutes, model.low, model.high)
+        if self._guessed is None:
+            targets = self._with_stored(model, ())
+            self._guessed = learn_substitutes(rows_of(model), targets, seed=model.seed)
+        return fill(rows, self._guessed, model.low, model.high)
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
         if not self._is_sparse_of_numbers(X, reset=reset):
@@ -349,6 +353,7 @@ class GrowingForest(Estimator):
     def _adopt(self, model: Any, plan: GrowthPlan) -> None:
         """Take a new model over."""
         self._model = model
+        self._guessed = None
         self._tables = plan.tables
         self._learned = plan.learned
         self._grown_with = self.get_params(deep=False)
