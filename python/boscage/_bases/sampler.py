@@ -15,7 +15,7 @@ from boscage._bases.settings import Settings
 from boscage._input import codes
 from boscage._input.columns import dense
 from boscage._input.row_weights import check_sample_weight
-from boscage._types import AnyArray, Label, Rows
+from boscage._types import AnyArray, FloatArray, Label, Rows
 
 Self = TypeVar("Self", bound="PosteriorSampler")
 
@@ -205,6 +205,14 @@ class PosteriorSampler(Chains):
         if not self._labels:
             return None
         return [self._labels.get(feature) for feature in range(self.n_features_in_)]
+
+    # -- the posterior ----------------------------------------------------------------------------
+
+    def _cut_shares(self) -> FloatArray:
+        """For each tree or draw, the share of splits on each feature; zeros if it has no splits."""
+        cuts = self._require_model().cuts()
+        shares: FloatArray = cuts / np.maximum(cuts.sum(axis=1, keepdims=True), 1)
+        return shares
 
     # -- files ------------------------------------------------------------------------------------
 

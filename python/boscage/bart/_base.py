@@ -208,9 +208,7 @@ class Bart(BartExplanations, PosteriorSampler):
 
         Of shape (n_draws of all chains, n_features).
         """
-        counts = self.cut_counts_
-        shares: FloatArray = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        return shares
+        return self._cut_shares()
 
     @property
     def feature_importances_(self) -> FloatArray:

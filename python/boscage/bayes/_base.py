@@ -440,12 +440,6 @@ class BayesianTree(PosteriorSampler):
         mean: FloatArray = self.weights_ @ of_trees
         return mean
 
-    def _cut_shares(self) -> FloatArray:
-        """By tree, the share of splits on each feature; zeros for a tree without splits."""
-        cuts = self._require_model().cuts()
-        shares: FloatArray = cuts / np.maximum(cuts.sum(axis=1, keepdims=True), 1)
-        return shares
-
     def _report(self, kind: str) -> list[dict[str, Any]]:
         self._require_sampler(kind)
         report: list[dict[str, Any]] = self._model.report()
