@@ -431,7 +431,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
             If interrupted. The forest does not change.
         """
         model = self._require_rows(others=True)
-        rows = None if ids is None else self._held(ids)
+        rows = self._held(ids)
         candidates = None
         if discounts is not None:
             candidates = [

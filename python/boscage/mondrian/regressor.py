@@ -407,7 +407,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         """
         is_prior_given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
         model = self._require_rows(others=not is_prior_given)
-        rows = None if ids is None else self._held(ids)
+        rows = self._held(ids)
         with self._progress("leave-one-out") as progress:
             parts = model.loo_dist(rows, n_threads=self._n_threads(), progress=progress)
         return GaussianMixture(*parts)

@@ -347,8 +347,10 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     # -- access to the model ----------------------------------------------------------------------
 
-    def _held(self, ids: Any) -> Ids:
-        """The numbers of rows of the forest, by their ids."""
+    def _held(self, ids: Any) -> Ids | None:
+        """The numbers of rows of the forest, by their ids; None stands for all rows."""
+        if ids is None:
+            return None
         numbers = check_ids(ids)
         held = self.ids_
         if not np.isin(numbers, held).all():
