@@ -36,8 +36,8 @@ def named(rows: Rows, labels: Labels) -> AnyArray:
         return rows
     given = rows.astype(object)
     for feature, names in labels.items():
-        codes = np.nan_to_num(rows[:, feature], nan=len(names)).astype(np.int64)
-        given[:, feature] = np.array([*names, None], dtype=object)[codes]
+        codes = np.nan_to_num(rows[:, feature], nan=-1).astype(np.int64)
+        given[:, feature] = Column(codes, names).named()
     return given
 
 

@@ -53,6 +53,10 @@ class Column:
         # The last entry is that of the code -1.
         return np.array([*values, missing], dtype=dtype)[self.codes]
 
+    def named(self) -> AnyArray:
+        """Each row's category by its name; None where it is missing."""
+        return self.mapped(self.labels, None, object)
+
     def of(self, rows: BoolArray) -> Column:
         """Some of the rows, and the categories that occur in them."""
         codes = self.codes[rows]

@@ -235,5 +235,5 @@ def _as_given(rows: Rows, columns: dict[int, Column]) -> AnyArray:
         return np.asarray(dense(rows))
     given: AnyArray = rows.astype(object)
     for feature, column in columns.items():
-        given[:, feature] = column.mapped(column.labels, None, object)
+        given[:, feature] = column.named()
     return given
