@@ -90,14 +90,21 @@ def reference_range(X: Rows) -> tuple[FloatArray, FloatArray]:
         ends = X.min(axis=0), X.max(axis=0)
         low, high = (end.toarray().ravel().astype(np.float64) for end in ends)
         return low, high
-    if not has_missing(X):
-        return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    missing = np.isnan(X)
-    # Minima of NaN and numbers are the numbers, but not of the NaN that R writes for NA.
-    low = np.where(missing, np.inf, X).min(axis=0).astype(np.float64)
-    high = np.where(missing, -np.inf, X).max(axis=0).astype(np.float64)
-    none = missing.all(axis=0)
+    low, high = ends_of(X)
+    none = low > high
     return np.where(none, 0.0, low), np.where(none, 0.0, high)
+
+
+def ends_of(X: AnyArray) -> tuple[FloatArray, FloatArray]:
+    """The same of dense rows, but infinity and minus infinity for a feature without any value."""
+    if has_missing(X):
+        missing = np.isnan(X)
+        # Minima of NaN and numbers are the numbers, but not of the NaN that R writes for NA.
+        low = np.where(missing, np.inf, X).min(axis=0, initial=np.inf)
+        high = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
+    else:
+        low, high = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+    return low.astype(np.float64), high.astype(np.float64)
 
 
 def fill(X: Rows, substitutes: Substitutes, low: FloatArray, high: FloatArray) -> FloatArray:

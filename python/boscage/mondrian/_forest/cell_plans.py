@@ -14,7 +14,7 @@ from boscage._types import AnyArray, FloatArray, Rows
 from boscage.mondrian._categories import Singles, Tables, to_core
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
-from boscage.mondrian._missing import Substitutes, has_missing
+from boscage.mondrian._missing import Substitutes, ends_of, has_missing
 from boscage.mondrian.feature_rates._samples import Sample
 
 Counts: TypeAlias = tuple[NDArray[np.uint64], list[FloatArray], list[NDArray[np.uint64]]]
@@ -62,13 +62,7 @@ def facts_of(X: Rows, y: AnyArray, *, has_labels: bool) -> RowFacts:
     """The facts of some rows and their targets, which are labels or numbers."""
     labels, n_rows_of = np.unique(y[: len(y) * has_labels], return_counts=True)
     largest = 0.0 if has_labels else float(np.abs(y).max(initial=0.0))
-    lower = upper = X
-    if lacks_values := has_missing(X):
-        missing = np.isnan(X)
-        lower, upper = np.where(missing, np.inf, X), np.where(missing, -np.inf, X)
-    low = lower.min(axis=0, initial=np.inf).astype(float)
-    high = upper.max(axis=0, initial=-np.inf).astype(float)
-    return RowFacts(len(X), labels, n_rows_of, largest, low, high, lacks_values)
+    return RowFacts(len(X), labels, n_rows_of, largest, *ends_of(X), has_missing(X))
 
 
 def learned_apart(
