@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from boscage._types import AnyArray, FloatArray
-from boscage.mondrian.feature_rates.kernel_rates import rates_by
+from boscage.mondrian.feature_rates.kernel_rates import inverted, rates_by
 
 MAX_ROWS = 400
 """The greatest number of rows whose likelihood is maximised; the time is cubic in it."""
@@ -83,20 +83,14 @@ def surprise_of(
 
     ``covariances`` are those of the pairs of rows ``first < second``, for ``v = 1``.
     """
-    from scipy.linalg import lapack
     from scipy.spatial.distance import squareform
 
-    covariance = squareform(covariances, checks=False)
-    np.fill_diagonal(covariance, 1.0 + NOISE)
-    factor, _ = lapack.dpotrf(covariance, lower=1, clean=0)
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    # Only the lower triangle is computed.
-    pairs = inverse[second, first]
-    solved = squareform(pairs, checks=False) @ Y + np.diag(inverse)[:, np.newaxis] * Y
+    pairs, diagonal, log_root = inverted(covariances, 1.0 + NOISE, first, second)
+    solved = squareform(pairs, checks=False) @ Y + diagonal[:, np.newaxis] * Y
     n_processes = Y.shape[1] - 1
     n_numbers = len(Y) * n_processes
     squares = float(np.sum(Y * solved))
-    value = 0.5 * n_numbers * np.log(squares) + n_processes * np.log(np.diag(factor)).sum()
+    value = 0.5 * n_numbers * np.log(squares) + n_processes * log_root
     # Twice half the derivative by an entry, since the covariance is symmetric.
     of_squares = np.sum(solved[first] * solved[second], axis=1)
     return float(value), n_processes * pairs - n_numbers / squares * of_squares

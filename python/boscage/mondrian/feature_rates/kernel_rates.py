@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from boscage._types import FloatArray
+from boscage._types import AnyArray, FloatArray
 
 MAX_ROWS = 300
 """The greatest number of rows whose likelihood is maximised; the time is cubic in it."""
@@ -94,7 +94,6 @@ def rates_by(
 def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
     """Maximise the marginal likelihood times a wide prior of the rates."""
     # Imported here, since most users of the package never need them.
-    from scipy.linalg import lapack
     from scipy.optimize import minimize
     from scipy.spatial.distance import squareform
 
@@ -108,15 +107,10 @@ def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
         rates, (variance, noise) = np.exp(theta[:d]), np.exp(theta[d:])
         terms = np.exp(-np.outer(_DECAYS, rates @ distances))
         terms *= variance * _SHARES[:, np.newaxis]
-        covariance = squareform(terms.sum(axis=0), checks=False)
-        np.fill_diagonal(covariance, variance + noise)
-        factor, _ = lapack.dpotrf(covariance, lower=1, clean=0)
-        inverse, _ = lapack.dpotri(factor, lower=1)
-        # Only the lower triangle is computed; pairs have first < second.
-        pairs, diagonal = inverse[second, first], np.diag(inverse)
+        pairs, diagonal, log_root = inverted(terms.sum(axis=0), variance + noise, first, second)
         solved = squareform(pairs, checks=False) @ y + diagonal * y
         surprise = (theta[:d] - centre) / PRIOR_STD
-        value = 0.5 * y @ solved + np.log(np.diag(factor)).sum() + 0.5 * surprise @ surprise
+        value = 0.5 * y @ solved + log_root + 0.5 * surprise @ surprise
         # Half the trace of (inverse - solved solved^T) times the covariance's derivative.
         pull = pairs - solved[first] * solved[second]
         own = 0.5 * (diagonal - solved**2).sum()
@@ -130,3 +124,22 @@ def _maximise(Z: FloatArray, y: FloatArray, start: FloatArray) -> FloatArray:
     options = {"maxiter": MAX_STEPS}
     found = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(np.exp(found.x[:d]))
+
+
+def inverted(
+    covariances: FloatArray, variance: float, first: AnyArray, second: AnyArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """The inverse of a covariance matrix, and the logarithm of the root of its determinant.
+
+    ``covariances`` are those of the pairs of rows ``first < second``, and ``variance`` is that of
+    each row. So is the inverse: its entries for the pairs, and its diagonal.
+    """
+    from scipy.linalg import lapack
+    from scipy.spatial.distance import squareform
+
+    covariance = squareform(covariances, checks=False)
+    np.fill_diagonal(covariance, variance)
+    factor, _ = lapack.dpotrf(covariance, lower=1, clean=0)
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    # Only the lower triangle is computed.
+    return inverse[second, first], np.diag(inverse), np.log(np.diag(factor)).sum()
