@@ -52,6 +52,16 @@ def test_they_give_the_bits_of_the_dense_matrix(model: Any) -> None:
         np.testing.assert_array_equal(predict(model.fit(form, y), X), expected)
 
 
+@pytest.mark.parametrize("model", MODELS[:2], ids=lambda model: type(model).__name__)
+def test_contributions_of_a_forest_that_knows_missing_values(model: Any) -> None:
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    model.fit(holes, target_of(model))
+    found, expected = model.contributions(sparse.csr_array(X)), model.contributions(X)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.data, X)
+
+
 @pytest.mark.parametrize("form", ["bsr", "coo", "dia", "dok", "lil"])
 def test_any_form_and_type_will_do(form: str) -> None:
     whole = np.rint(10.0 * X)

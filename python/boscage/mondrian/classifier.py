@@ -20,7 +20,6 @@ from boscage.explain.contributions import Contributions
 from boscage.mondrian._classification import DEFAULT_DISCOUNT, ClassificationForest
 from boscage.mondrian._forest.base import Given
 from boscage.mondrian._forest.uncertainty import Uncertainty
-from boscage.mondrian._missing import fill
 
 
 @persistence.register(_core.MondrianClassifier)
@@ -379,8 +378,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         if model is not self._model:
             proba = model.predict_proba(rows, n_threads=n_threads)
         if not link.changes_nothing:
-            if model.substitutes is not None:
-                rows = fill(rows, model.substitutes, model.low, model.high)
+            rows = self._completed(model, rows)
             base, values = through_link(base, values, link, proba, rows)
         names = [str(name) for name in self.classes_]
         found = replace(found, values=values, base_values=base, output_names=names)

@@ -224,6 +224,10 @@ class ForestExplanations:
     def _complete(self, X: Any) -> Rows:
         """Checked rows in which substitutes stand for missing values."""
         model, rows, _ = self._query(X)
+        return self._completed(model, rows)
+
+    def _completed(self, model: Any, rows: Rows) -> Rows:
+        """The same of rows that the model takes."""
         if model.substitutes is None or not has_missing(rows):
             return rows
         return fill(rows, model.substitutes, model.low, model.high)
