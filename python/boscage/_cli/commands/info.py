@@ -105,17 +105,9 @@ def _measure(model: models.Model) -> dict[str, Any]:
         return {"nodes_per_tree": float(2.0 * leaves / trees - 1.0)}
     nodes, depths = [], []
     for tree in model.trees_:
-        parent = np.asarray(tree.parent)
-        depth = np.zeros(len(parent), dtype=np.int64)
-        # A level at a time: a node's depth is known one step after its parent's.
-        level = parent
-        while np.any(level >= 0):
-            depth += level >= 0
-            level = np.where(level >= 0, parent[level], -1)
-        leaf = np.asarray(tree.children_left) < 0
-        rows = np.asarray(tree.n_rows)[leaf]
-        nodes.append(len(parent))
-        depths.append(np.average(depth[leaf], weights=rows) if rows.sum() else 0.0)
+        depth, rows = tree.depth[tree.is_leaf], tree.n_rows[tree.is_leaf]
+        nodes.append(tree.n_nodes)
+        depths.append(np.average(depth, weights=rows) if rows.sum() else 0.0)
     # Those of a posterior count by their weights.
     weights = getattr(model, "weights_", None)
     return {
