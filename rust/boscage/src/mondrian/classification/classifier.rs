@@ -12,7 +12,7 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
-use crate::mondrian::classification::predictive::{Averages, Customers, Gather};
+use crate::mondrian::classification::predictive::{Customers, Gather, Gathered};
 use crate::mondrian::classification::settings::{
     Calibration, ClassPosterior, ClassificationSettings, check_discount,
 };
@@ -331,11 +331,7 @@ impl MondrianClassifier {
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let link = self.posterior.link(&self.forest, run)?;
         let gather = self.gather(&[self.posterior.settings.discount]);
-        let chunks = walk::predict(&self.forest, rows, run, &gather)?;
-        let mut averages = Averages::default();
-        for chunk in chunks {
-            gather.finish(&chunk, 0, None, &mut averages);
-        }
+        let averages = gather.averages(&walk::predict(&self.forest, rows, run, &gather)?, 0, None);
         let functions = self.posterior.functions(&self.forest, rows, link, run)?;
         Ok(link.of_rows(&averages, &functions, |_| None))
     }
@@ -365,20 +361,7 @@ impl MondrianClassifier {
             self.posterior.links(&self.forest, discounts, calibration, run)?
         };
         let functions = self.posterior.functions_left_out(&self.forest, &rows, &links, run)?;
-        let mut out = Vec::new();
-        for (i, link) in links.into_iter().enumerate() {
-            let (mut averages, mut first) = (Averages::default(), 0);
-            for chunk in &chunks {
-                let own = &rows[first..first + chunk.n_rows];
-                let targets: Vec<Class> = own.iter().map(|&row| self.forest.targets[row as usize]).collect();
-                gather.finish(chunk, i, Some(&targets), &mut averages);
-                first += chunk.n_rows;
-            }
-            let unknown =
-                |k: usize| self.posterior.classes.unknown_without(self.forest.targets[rows[k] as usize]);
-            out.append(&mut link.of_rows(&averages, &functions, unknown));
-        }
-        Ok(out)
+        Ok(self.proba_left_out((&gather, &chunks), &rows, &links, &functions))
     }
 
     /// The classes that are declared or have rows, sorted.
@@ -489,6 +472,24 @@ impl MondrianClassifier {
     /// [`Error::Memory`](crate::Error::Memory).
     pub fn trees(&self) -> Result<Vec<ExportedTree>> {
         export(&self.forest, &Customers { live: self.posterior.classes.live() })
+    }
+
+    /// The probabilities of rows that are left out, `n_discounts x n_rows x n_classes`, given the sums over trees, and what
+    /// calibrates each discount.
+    pub(super) fn proba_left_out(
+        &self,
+        (gather, chunks): (&Gather<'_>, &[Gathered]),
+        rows: &[RowId],
+        links: &[CalibrationLink],
+        functions: &Functions,
+    ) -> Vec<f64> {
+        let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
+        let unknown = |row: usize| self.posterior.classes.unknown_without(targets[row]);
+        let of_discount = |(discount, link): (usize, &CalibrationLink)| {
+            let averages = gather.averages(chunks, discount, Some(&targets));
+            link.of_rows(&averages, functions, unknown)
+        };
+        links.iter().enumerate().flat_map(of_discount).collect()
     }
 
     pub(super) fn gather(&self, discounts: &[f64]) -> Gather<'_> {

@@ -80,6 +80,22 @@ impl<'a> Gather<'a> {
         Self { classes, n_trees, gammas }
     }
 
+    /// The averages of all rows for a discount; `left_out` are the classes of rows that were left out.
+    pub(super) fn averages(
+        &self,
+        chunks: &[Gathered],
+        discount: usize,
+        left_out: Option<&[Class]>,
+    ) -> Averages {
+        let (mut out, mut first) = (Averages::default(), 0);
+        for chunk in chunks {
+            let own = left_out.map(|targets| &targets[first..first + chunk.n_rows]);
+            self.finish(chunk, discount, own, &mut out);
+            first += chunk.n_rows;
+        }
+        out
+    }
+
     /// Appends averages to `out`; `left_out` are the classes of rows that were left out: a class whose only row is left out
     /// gets probability 0.
     pub(super) fn finish(

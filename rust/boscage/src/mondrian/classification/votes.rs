@@ -12,7 +12,7 @@ use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::calibration::{Calibrating, CalibrationLink, Functions};
-use crate::mondrian::classification::class_counts::{Class, ClassCounts};
+use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::kneser_ney::OfAllRows;
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
@@ -75,7 +75,9 @@ impl MondrianClassifier {
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
         let trend = link.trend_values(self.domain(), rows, self.columns().len(), run)?;
-        let averages = self.finished(votes, rows.n_rows(), 1, 0, None)?;
+        let gather = self.gather(&[self.discount()]);
+        let sums = self.sums(&gather, votes, rows.n_rows(), 1)?;
+        let averages = gather.averages(&[sums], 0, None);
         Ok(link.of_rows(&averages, &Functions { joint: None, trend }, |_| None))
     }
 
@@ -126,11 +128,13 @@ impl MondrianClassifier {
         }
         let classes = &self.posterior.classes;
         let chosen = self.posterior.calibrating(&self.forest);
-        let (n, k) = (chosen.rows.len(), discounts.len());
-        let averages: Result<Vec<Averages>> = (0..k).map(|i| self.finished(votes, n, k, i, None)).collect();
+        let gather = self.gather(discounts);
+        let sums = [self.sums(&gather, votes, chosen.rows.len(), discounts.len())?];
+        let averages: Vec<Averages> =
+            (0..discounts.len()).map(|discount| gather.averages(&sums, discount, None)).collect();
         let (calibration, trend) = (self.calibration(), self.posterior.trend(&self.forest));
         let calibrating = Calibrating { calibration, chosen: &chosen, joint: None, trend };
-        Ok(calibrating.links(&self.forest, classes, &averages?))
+        Ok(calibrating.links(&self.forest, classes, &averages))
     }
 
     /// The probabilities of the classes of rows that are left out, `n_discounts x n_rows x n_classes`, given the votes of all
@@ -145,16 +149,12 @@ impl MondrianClassifier {
         links: &[CalibrationLink],
     ) -> Result<Vec<f64>> {
         let rows = self.forest.row_index.find(ids)?;
-        let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
         let trend = self.posterior.trend_left_out(&self.forest, &rows, links);
         let functions = Functions { joint: None, trend };
-        let mut out = Vec::new();
-        for (i, link) in links.iter().enumerate() {
-            let averages = self.finished(votes, rows.len(), links.len(), i, Some(&targets))?;
-            let unknown = |row: usize| self.posterior.classes.unknown_without(targets[row]);
-            out.append(&mut link.of_rows(&averages, &functions, unknown));
-        }
-        Ok(out)
+        // The discounts' values play no part here.
+        let gather = self.gather(&vec![self.discount(); links.len()]);
+        let sums = self.sums(&gather, votes, rows.len(), links.len())?;
+        Ok(self.proba_left_out((&gather, &[sums]), &rows, links, &functions))
     }
 
     /// The numbers of the live classes.
@@ -177,23 +177,17 @@ impl MondrianClassifier {
         Ok(before)
     }
 
-    /// The averages for one of several discounts.
-    fn finished(
+    /// The sums over all trees, given their votes.
+    fn sums(
         &self,
+        gather: &Gather<'_>,
         votes: &[f64],
         n_rows: usize,
         n_discounts: usize,
-        discount: usize,
-        left_out: Option<&[Class]>,
-    ) -> Result<Averages> {
+    ) -> Result<Gathered> {
         let columns = self.columns();
         check_votes(votes, n_rows * n_discounts * (columns.len() + OF_ALL))?;
-        // Their values play no part here.
-        let gather = self.gather(&vec![self.discount(); n_discounts]);
-        let continued = Continued::new(&gather, &columns, Some(votes), 0..n_rows, n_discounts);
-        let mut out = Averages::default();
-        gather.finish(&continued.gathered(n_rows), discount, left_out, &mut out);
-        Ok(out)
+        Ok(Continued::new(gather, &columns, Some(votes), 0..n_rows, n_discounts).gathered(n_rows))
     }
 }
 

@@ -115,15 +115,9 @@ impl Calibrating<'_> {
         let (n_trees, total_weight) = (forest.settings.n_estimators, forest.domain.total_weight());
         let gather = Gather::new(classes, n_trees, total_weight, discounts);
         let chunks = left_out::predict(forest, &self.chosen.rows, run, &gather)?;
-        let of_discount = |discount: usize| {
-            let mut averages = Averages::default();
-            for chunk in &chunks {
-                // The class of a chosen row has other rows, or is declared.
-                gather.finish(chunk, discount, None, &mut averages);
-            }
-            averages
-        };
-        let averages: Vec<Averages> = (0..discounts.len()).map(of_discount).collect();
+        // The class of a chosen row has other rows, or is declared.
+        let averages: Vec<Averages> =
+            (0..discounts.len()).map(|discount| gather.averages(&chunks, discount, None)).collect();
         Ok(self.links(forest, classes, &averages))
     }
 

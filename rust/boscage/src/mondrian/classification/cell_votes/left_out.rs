@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::mondrian::cells::share::{CellShare, each_list};
 use crate::mondrian::classification::calibration::{Calibrating, CalibrationLink, ChosenRows, Functions};
 use crate::mondrian::classification::cell_votes::{add_list, append_list};
-use crate::mondrian::classification::class_counts::Class;
 use crate::mondrian::classification::classifier::Classification;
 use crate::mondrian::classification::kneser_ney::{Buffers, Predictor};
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
@@ -63,12 +62,11 @@ impl CellShare<Classification> {
             return Ok(vec![CalibrationLink::NONE; discounts.len()]);
         }
         let rows: Vec<RowId> = chosen.iter().map(|&(row, _)| row).collect();
-        let sums = self.left_out_sums(&rows, discounts, votes)?;
+        let sums = [self.left_out_sums(&rows, discounts, votes)?];
         let gather = self.model.gather(discounts);
         let classes = &posterior.classes;
         let of_discount = |discount: usize| {
-            let (mut all, mut known) = (Averages::default(), Averages::default());
-            gather.finish(&sums, discount, None, &mut all);
+            let (all, mut known) = (gather.averages(&sums, discount, None), Averages::default());
             for (average, &row) in all.rows().zip(&rows) {
                 if !classes.goes_with_its_row(forest.targets[row as usize]) {
                     known.proba.extend(average.proba);
@@ -102,15 +100,7 @@ impl CellShare<Classification> {
         let trend = trend.map(|trend| trend.left_out(&self.model.forest, rows));
         let functions = Functions { joint: None, trend };
         let gather = self.model.gather(discounts);
-        let targets: Vec<Class> = rows.iter().map(|&row| self.model.forest.targets[row as usize]).collect();
-        let mut out = Vec::new();
-        for (discount, link) in links.iter().enumerate() {
-            let mut averages = Averages::default();
-            gather.finish(&sums, discount, Some(&targets), &mut averages);
-            let unknown = |row: usize| self.model.posterior.classes.unknown_without(targets[row]);
-            out.append(&mut link.of_rows(&averages, &functions, unknown));
-        }
-        Ok(out)
+        Ok(self.model.proba_left_out((&gather, &[sums]), rows, links, &functions))
     }
 
     /// The trend, if there is to be one, given the rows that it is fitted to.

@@ -22,7 +22,6 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts, WORD};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes};
 use crate::mondrian::classification::classifier::Classification;
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, OfAllRows, PathCounts, Predictor, Votes};
-use crate::mondrian::classification::predictive::Averages;
 use crate::mondrian::classification::settings::{ClassPosterior, ClassificationSettings};
 use crate::mondrian::forest::Batch;
 use crate::mondrian::prediction::stop::Stop;
@@ -117,8 +116,7 @@ impl CellShare<Classification> {
         let mut sums = gather.start(rows.n_rows());
         let owners = self.plan.owners_of(rows, run)?;
         each_list(&owners, votes, |row, words| add_list(words, sums.of_mut(row, 0)))?;
-        let mut averages = Averages::default();
-        gather.finish(&sums, 0, None, &mut averages);
+        let averages = gather.averages(&[sums], 0, None);
         let trend = link.trend_values(self.plan.domain(), rows, self.model.classes().len(), run)?;
         Ok(link.of_rows(&averages, &Functions { joint: None, trend }, |_| None))
     }
