@@ -1,5 +1,6 @@
 //! Interrupting long work, following its progress, and running it on threads.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -83,6 +84,21 @@ impl Run<'_> {
     /// The results of `work(i)` for `i < n`, in order of `i`, on `n_threads` threads, unless stopped or one fails.
     pub(crate) fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         self.map_work(n, &work)
+    }
+
+    /// As [`map`](Self::map), for each range of `len` consecutive ones of `0..n`; the last range may be shorter.
+    pub(crate) fn map_ranges<T: Send>(
+        &self,
+        n: usize,
+        len: usize,
+        work: impl Fn(Range<usize>) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        self.map(n.div_ceil(len), |i| work(i * len..n.min((i + 1) * len)))
+    }
+
+    /// The length of ranges of `0..n` of which every thread has one.
+    pub(crate) fn len_by_thread(&self, n: usize) -> usize {
+        n.div_ceil(self.n_threads.max(1)).max(1)
     }
 
     fn map_work<T: Send>(&self, n: usize, work: Work<'_, Result<T>>) -> Result<Vec<T>> {

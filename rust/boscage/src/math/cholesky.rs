@@ -139,13 +139,12 @@ impl CholeskyFactor {
     /// An interrupt.
     pub(crate) fn solve(&self, columns: &[f64], n_columns: usize, run: &Run<'_>) -> Result<Vec<f64>> {
         let groups: Vec<usize> = (0..n_columns).step_by(LANES).collect();
-        let solved = run.map(groups.len().div_ceil(GROUPS), |some| {
-            let firsts = &groups[some * GROUPS..groups.len().min((some + 1) * GROUPS)];
+        let solved = run.map_ranges(groups.len(), GROUPS, |some| {
             let of_group = |&first: &usize| {
                 let rows = columns.chunks_exact(n_columns).map(|row| lanes(&row[first..]));
                 self.padded(rows)
             };
-            let mut groups: Vec<Group> = firsts.iter().map(of_group).collect();
+            let mut groups: Vec<Group> = groups[some].iter().map(of_group).collect();
             self.half_solve(0, &mut groups);
             self.solve_back(&mut groups);
             Ok(groups)
@@ -167,8 +166,8 @@ impl CholeskyFactor {
         // Columns of an identity, which are 0 above their rows: similar ones are solved together.
         let mut sorted: Vec<usize> = (0..rows.len()).collect();
         sorted.sort_by_key(|&i| rows[i]);
-        let some = run.map(sorted.len().div_ceil(GROUPS * LANES), |some| {
-            let own = &sorted[some * GROUPS * LANES..sorted.len().min((some + 1) * GROUPS * LANES)];
+        let some = run.map_ranges(sorted.len(), GROUPS * LANES, |some| {
+            let own = &sorted[some];
             let first = rows[own[0]] / BLOCK;
             let mut groups: Vec<Group> = own.chunks(LANES).map(|_| self.padded([].into_iter())).collect();
             for (k, &i) in own.iter().enumerate() {

@@ -23,8 +23,8 @@ impl<L: FittedLeaf> BayesianTrees<L> {
         let explainer = Explainer::new(trees.iter());
         let (n, n_features) = (rows.n_rows(), self.n_features());
         Contributions::check_room(n, n_features, n_outputs)?;
-        let blocks = run.map(n.div_ceil(BLOCK), |i| {
-            let part = rows.slice(i * BLOCK, ((i + 1) * BLOCK).min(n));
+        let blocks = run.map_ranges(n, BLOCK, |range| {
+            let part = rows.slice(range.start, range.end);
             let mut found = Contributions::zeros(n_outputs, part.n_rows() * n_features * n_outputs);
             let mut buffers = Buffers::default();
             for tree in &trees {

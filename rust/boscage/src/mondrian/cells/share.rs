@@ -262,8 +262,8 @@ impl<P: CellPosterior> CellShare<P> {
         const CHUNK: usize = 1024;
         self.check_stage(Stage::Joined)?;
         let alone = Run { n_threads: 1, control: run.control };
-        let parts = run.map(rows.n_rows().div_ceil(CHUNK), |i| {
-            let part = rows.slice(i * CHUNK, rows.n_rows().min((i + 1) * CHUNK));
+        let parts = run.map_ranges(rows.n_rows(), CHUNK, |range| {
+            let part = rows.slice(range.start, range.end);
             let visitor = gather(self.plan.owners_of(part, &alone)?);
             let chunks = walk::predict(&self.model.forest, part, &alone, &visitor)?;
             Ok(chunks.into_iter().flat_map(&lists).flatten().collect::<Vec<u64>>())

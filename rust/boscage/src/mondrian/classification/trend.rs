@@ -139,10 +139,8 @@ impl ClassTrend {
         self.check(domain.n_features(), n_classes)?;
         let mut filled = Vec::new();
         let rows = domain.complete(rows, &mut filled)?;
-        let n = rows.n_rows();
         let factor = Cholesky::of_lower(self.features.len(), self.factor.clone());
-        let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
-            let own = chunk * CHUNK..n.min((chunk + 1) * CHUNK);
+        let chunks = run.map_ranges(rows.n_rows(), CHUNK, |own| {
             let mut values = vec![0.0; own.len() * n_classes];
             for (i, out) in own.zip(values.chunks_exact_mut(n_classes)) {
                 let z: Vec<f64> = self.places(|d| rows.at(i, d)).collect();

@@ -54,8 +54,7 @@ impl MondrianClassifier {
         let before = self.checked(before, n, 1)?;
         self.forest.flushed(run)?;
         let alone = Run { n_threads: 1, control: run.control };
-        let parts = run.map(n.div_ceil(CHUNK), |i| {
-            let range = i * CHUNK..n.min((i + 1) * CHUNK);
+        let parts = run.map_ranges(n, CHUNK, |range| {
             let continued = Continued::new(&gather, &columns, before, range.clone(), 1);
             let chunks = walk::predict(&self.forest, rows.slice(range.start, range.end), &alone, &continued)?;
             Ok(continued.votes(&chunks))
@@ -109,9 +108,7 @@ impl MondrianClassifier {
         let before = self.checked(before, rows.len(), discounts.len())?;
         self.forest.flushed(run)?;
         let alone = Run { n_threads: 1, control: run.control };
-        let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
-        let parts = run.map(rows.len().div_ceil(chunk), |i| {
-            let range = i * chunk..rows.len().min((i + 1) * chunk);
+        let parts = run.map_ranges(rows.len(), run.len_by_thread(rows.len()), |range| {
             let continued = Continued::new(&gather, &columns, before, range.clone(), discounts.len());
             Ok(continued.votes(&left_out::predict(&self.forest, &rows[range], &alone, &continued)?))
         })?;

@@ -46,8 +46,8 @@ pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
     let explainer = Explainer::new(trees.iter().map(|tree| &tree.tree)).with_cells(n_coordinates);
     let n = rows.n_rows();
     run.control.expect(n as u64);
-    let blocks = run.map(n.div_ceil(BLOCK), |i| {
-        let part = rows.slice(i * BLOCK, ((i + 1) * BLOCK).min(n));
+    let blocks = run.map_ranges(n, BLOCK, |range| {
+        let part = rows.slice(range.start, range.end);
         let found = Block { forest, by_tree, trees: &trees, explainer: &explainer }.explain(part, run);
         run.control.advance(part.n_rows() as u64);
         found

@@ -157,10 +157,10 @@ impl<'a> System<'a> {
     ) -> Result<Vec<[f64; L]>> {
         let n_trees = self.trees.passes.len();
         let share = 1.0 / n_trees as f64;
-        let blocks = self.run.map(n_trees.div_ceil(BLOCK), |block| {
+        let blocks = self.run.map_ranges(n_trees, BLOCK, |block| {
             let mut sum = vec![[T::default(); L]; self.trees.n_rows];
             let mut buffer = Vec::new();
-            for i in block * BLOCK..n_trees.min((block + 1) * BLOCK) {
+            for i in block {
                 add_tree(i, &mut sum, &mut buffer);
             }
             Ok(sum)

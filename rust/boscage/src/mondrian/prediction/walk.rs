@@ -35,8 +35,8 @@ pub(crate) fn predict<P: Statistics, V: Visitor<P>>(
     // The same number of chunks for every thread.
     let n_chunks = n.div_ceil(CHUNK).next_multiple_of(run.n_threads.max(1));
     let chunk = n.div_ceil(n_chunks.max(1)).max(1);
-    run.map(n.div_ceil(chunk), |i| {
-        let part = rows.slice(i * chunk, ((i + 1) * chunk).min(n));
+    run.map_ranges(n, chunk, |range| {
+        let part = rows.slice(range.start, range.end);
         with_storage!(storage, storage => Walker { forest, storage }.predict(part, run.control, visitor))
     })
 }
@@ -52,11 +52,12 @@ pub(crate) fn predict_left_out<P: Statistics, V: Visitor<P>>(
     visitor: &V,
 ) -> Result<Vec<V::Chunk>> {
     let storage = forest.flushed(run)?;
-    let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
+    let chunk = run.len_by_thread(rows.len());
     run.control.expect((rows.len().div_ceil(chunk) * forest.settings.n_estimators) as u64);
-    run.map(rows.len().div_ceil(chunk), |i| {
-        let part = &rows[i * chunk..((i + 1) * chunk).min(rows.len())];
-        with_storage!(storage, storage => Walker { forest, storage }.leave_out(part, run.control, visitor))
+    run.map_ranges(rows.len(), chunk, |range| {
+        with_storage!(storage, storage => {
+            Walker { forest, storage }.leave_out(&rows[range], run.control, visitor)
+        })
     })
 }
 

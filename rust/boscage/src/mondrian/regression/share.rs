@@ -128,8 +128,7 @@ impl MondrianRegressor {
         }
         self.forest.flushed(run)?;
         let alone = Run { n_threads: 1, control: run.control };
-        let parts = run.map(n.div_ceil(CHUNK), |i| {
-            let range = i * CHUNK..n.min((i + 1) * CHUNK);
+        let parts = run.map_ranges(n, CHUNK, |range| {
             let continued = Continued::new(posterior, before, range.clone());
             let chunks = walk::predict(&self.forest, rows.slice(range.start, range.end), &alone, &continued)?;
             let numbers = chunks.iter().flat_map(|(rows, _)| rows.iter().flat_map(Running::numbers));

@@ -35,12 +35,10 @@ impl CellShare<Classification> {
         let total_weight = self.plan.domain().total_weight();
         let gammas: Vec<f64> = discounts.iter().map(|discount| discount * total_weight).collect();
         let alone = Run { n_threads: 1, control: run.control };
-        let size = rows.len().div_ceil(run.n_threads.max(1)).max(1);
-        let parts = run.map(rows.len().div_ceil(size), |i| {
-            let first = i * size;
+        let parts = run.map_ranges(rows.len(), run.len_by_thread(rows.len()), |range| {
+            let first = range.start;
             let gather = GatherLists { owners: &owners, owner: self.owner, first, gammas: &gammas };
-            let own = &rows[first..rows.len().min(first + size)];
-            let chunks = left_out::predict(&self.model.forest, own, &alone, &gather)?;
+            let chunks = left_out::predict(&self.model.forest, &rows[range], &alone, &gather)?;
             Ok(chunks.into_iter().flat_map(|chunk| chunk.of_rows).flatten().collect::<Vec<u64>>())
         })?;
         Ok(parts.concat())

@@ -70,12 +70,12 @@ pub(super) fn predict<V: LeftOutVisitor>(
     gather: &V,
 ) -> Result<Vec<V::Chunk>> {
     let storage = forest.flushed(run)?;
-    let chunk = rows.len().div_ceil(run.n_threads.max(1)).max(1);
-    let chunks: Vec<&[RowId]> = rows.chunks(chunk).collect();
-    run.control.expect((chunks.len() * forest.settings.n_estimators) as u64);
-    run.map(
-        chunks.len(),
-        |i| with_storage!(storage, storage => predict_chunk(forest, storage, chunks[i], run, gather)),
+    let chunk = run.len_by_thread(rows.len());
+    run.control.expect((rows.len().div_ceil(chunk) * forest.settings.n_estimators) as u64);
+    run.map_ranges(
+        rows.len(),
+        chunk,
+        |range| with_storage!(storage, storage => predict_chunk(forest, storage, &rows[range], run, gather)),
     )
 }
 

@@ -160,8 +160,8 @@ impl<C: Covariance + Sync> LimitFunction<C> {
         if self.rows.n_rows() == 0 {
             return Ok(vec![0.0; n * self.n_columns]);
         }
-        let chunks = run.map(n.div_ceil(CHUNK), |chunk| {
-            let rows = rows.slice(chunk * CHUNK, n.min((chunk + 1) * CHUNK));
+        let chunks = run.map_ranges(n, CHUNK, |range| {
+            let rows = rows.slice(range.start, range.end);
             let mut buffer = CoordinateBuffer::default();
             let coordinates = domain.coordinates(rows, &mut buffer)?;
             let mut covariances = vec![0.0; rows.n_rows() * self.rows.n_rows()];
