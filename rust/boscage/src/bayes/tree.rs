@@ -35,6 +35,30 @@ impl PreorderSplit {
 }
 
 impl<S> PreorderTree<S> {
+    /// The tree below a root. `node` returns the statistics of a node, and its split with the left and the right child.
+    pub(crate) fn from_root<N>(
+        root: N,
+        node: impl Fn(N) -> (Arc<S>, Option<(PreorderSplit, [N; 2])>),
+    ) -> Self {
+        let mut nodes: Vec<PreorderNode<S>> = Vec::new();
+        let mut stack = vec![(root, None)];
+        while let Some((next, parent)) = stack.pop() {
+            let at = nodes.len();
+            if let Some(parent) = parent {
+                let parent: &mut PreorderNode<S> = &mut nodes[parent];
+                parent.split.as_mut().expect("only an inner node has children").right = at as u32;
+            }
+            let (stats, split) = node(next);
+            let split = split.map(|(split, [left, right])| {
+                // The left child follows its parent; the right child sets its index when it is reached.
+                stack.extend([(right, Some(at)), (left, None)]);
+                split
+            });
+            nodes.push(PreorderNode { split, stats });
+        }
+        Self { nodes }
+    }
+
     /// Number of leaves, and number of cuts above the deepest leaf.
     pub(crate) fn leaves_and_depth(&self) -> (u32, u32) {
         let (mut n_leaves, mut deepest) = (0, 0);

@@ -13,7 +13,7 @@ use crate::bart::state::tree::{MAX_NODES, NodeKind, NodeLabel, TreeState};
 use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::prior::TreePrior;
-use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
+use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::error::Result;
 use crate::math::logs::normalised;
 use crate::random::distributions::multinomial;
@@ -311,22 +311,12 @@ impl<'a, L: ConjugateLeaf> PriorNodes<'a, L> {
             }
             children[parent] = Some(left);
         }
-        let mut nodes: Vec<PreorderNode<L::Stats>> = Vec::with_capacity(children.len());
-        let mut stack = vec![(0, None)];
-        while let Some((slot, parent)) = stack.pop() {
-            let at = nodes.len();
-            if let Some(parent) = parent {
-                let parent: &mut PreorderNode<L::Stats> = &mut nodes[parent];
-                parent.split.as_mut().expect("only an inner node has children").right = at as u32;
-            }
+        PreorderTree::from_root(0, |slot: usize| {
             let split = children[slot].map(|left| {
-                // The left child follows its parent; the right child sets its index when it is reached.
-                stack.extend([(left + 1, Some(at)), (left, None)]);
                 let Rule { cut, threshold } = self.all[particle.nodes[left] as usize].rule;
-                PreorderSplit::new(cut.feature, threshold)
+                (PreorderSplit::new(cut.feature, threshold), [left, left + 1])
             });
-            nodes.push(PreorderNode { split, stats: Arc::clone(&none) });
-        }
-        PreorderTree { nodes }
+            (Arc::clone(&none), split)
+        })
     }
 }

@@ -146,25 +146,16 @@ impl TreeState {
 
     /// The tree in preorder; `stats` returns the statistics of a node given its value (zero at inner nodes).
     pub(crate) fn to_tree<S>(&self, stats: impl Fn(&Node) -> std::sync::Arc<S>) -> PreorderTree<S> {
-        let mut nodes: Vec<PreorderNode<S>> = Vec::new();
-        let mut stack = vec![(Self::ROOT, None)];
-        while let Some((id, parent)) = stack.pop() {
-            let at = nodes.len();
-            if let Some(parent) = parent {
-                let parent: &mut PreorderNode<S> = &mut nodes[parent];
-                parent.split.as_mut().expect("only an inner node has children").right = at as u32;
-            }
+        PreorderTree::from_root(Self::ROOT, |id| {
             let node = self.get(id);
             let split = match node.kind {
-                NodeKind::Inner(rule, [left, right]) => {
-                    stack.extend([(right, Some(at)), (left, None)]);
-                    Some(PreorderSplit::new(rule.cut.feature, rule.threshold))
+                NodeKind::Inner(rule, children) => {
+                    Some((PreorderSplit::new(rule.cut.feature, rule.threshold), children))
                 }
                 NodeKind::Free | NodeKind::Leaf => None,
             };
-            nodes.push(PreorderNode { split, stats: stats(node) });
-        }
-        PreorderTree { nodes }
+            (stats(node), split)
+        })
     }
 
     /// Replaces the tree by another, with leaf values zero, and finds the leaf of every row.

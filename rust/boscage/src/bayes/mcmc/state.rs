@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::bayes::cuts::{Extent, RankCut, Rule, extents};
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::target::{SubtreeRoot, TargetPosterior};
-use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
+use crate::bayes::tree::{PreorderSplit, PreorderTree};
 use crate::control::Control;
 use crate::error::Result;
 use crate::random::keyed::Stream;
@@ -237,22 +237,13 @@ impl<'a, L: ConjugateLeaf> TreeWithRows<'a, L> {
 
     /// A copy of the tree in preorder.
     pub(crate) fn tree(&self) -> PreorderTree<L::Stats> {
-        let mut nodes: Vec<PreorderNode<L::Stats>> = Vec::new();
-        let mut stack = vec![(Self::ROOT, None)];
-        while let Some((id, parent)) = stack.pop() {
-            let at = nodes.len();
-            if let Some(parent) = parent {
-                let parent: &mut PreorderNode<L::Stats> = &mut nodes[parent];
-                parent.split.as_mut().expect("only an inner node has children").right = at as u32;
-            }
+        PreorderTree::from_root(Self::ROOT, |id| {
             let node = self.get(id);
-            let split = node.split.map(|(rule, [left, right])| {
-                stack.extend([(right, Some(at)), (left, None)]);
-                PreorderSplit::new(rule.cut.feature, rule.threshold)
-            });
-            nodes.push(PreorderNode { split, stats: Arc::clone(&node.stats) });
-        }
-        PreorderTree { nodes }
+            let split = node
+                .split
+                .map(|(rule, children)| (PreorderSplit::new(rule.cut.feature, rule.threshold), children));
+            (Arc::clone(&node.stats), split)
+        })
     }
 
     /// A leaf with these rows.

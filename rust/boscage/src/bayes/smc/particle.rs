@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::bayes::smc::shared_node::SharedNodeId;
-use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
+use crate::bayes::tree::{PreorderSplit, PreorderTree};
 
 /// A node that a particle has to decide about, and its slot in the particle's tree.
 #[derive(Debug, Clone, Copy)]
@@ -129,27 +129,17 @@ impl<S> History<S> {
         for (k, cut) in cuts.iter().enumerate() {
             cut_of[cut.slot as usize] = Some(k as u32);
         }
-        let mut nodes: Vec<PreorderNode<S>> = Vec::with_capacity(cut_of.len());
-        let mut stack = vec![(0u32, None)];
-        while let Some((slot, parent)) = stack.pop() {
-            let at = nodes.len() as u32;
-            if let Some(parent) = parent {
-                let parent: &mut PreorderNode<S> = &mut nodes[parent as usize];
-                parent.split.as_mut().expect("only a split node has children").right = at;
-            }
+        PreorderTree::from_root(0, |slot: u32| {
             let stats = match slot.checked_sub(1) {
                 None => &self.root,
                 Some(made) if made % 2 == 0 => &cuts[made as usize / 2].left,
                 Some(made) => &cuts[made as usize / 2].right,
             };
             let split = cut_of[slot as usize].map(|k| {
-                // The left child follows its parent; the right child sets its index when it is reached.
-                stack.extend([(2 * k + 2, Some(at)), (2 * k + 1, None)]);
                 let cut = cuts[k as usize];
-                PreorderSplit::new(cut.feature, cut.threshold)
+                (PreorderSplit::new(cut.feature, cut.threshold), [2 * k + 1, 2 * k + 2])
             });
-            nodes.push(PreorderNode { split, stats: Arc::clone(stats) });
-        }
-        PreorderTree { nodes }
+            (Arc::clone(stats), split)
+        })
     }
 }
