@@ -204,18 +204,12 @@ pub(crate) fn cell(
     feature: u32,
     (mut low, mut high): (f64, f64),
 ) -> (f64, f64) {
-    let mut below = id;
-    while let Some(parent) = tree.get(below).parent {
-        if let NodeKind::Inner(rule, [left, _]) = tree.get(parent).kind
-            && rule.cut.feature == feature
-        {
-            if below == left {
-                high = high.min(rule.threshold);
-            } else {
-                low = low.max(rule.threshold);
-            }
+    for (rule, is_left) in tree.rules_above(id, feature) {
+        if is_left {
+            high = high.min(rule.threshold);
+        } else {
+            low = low.max(rule.threshold);
         }
-        below = parent;
     }
     (low, high)
 }

@@ -81,6 +81,19 @@ impl TreeState {
         }
     }
 
+    /// The rules along a feature above a node, from the last one up, each with whether the node is on its left.
+    pub(crate) fn rules_above(&self, id: NodeLabel, feature: u32) -> impl Iterator<Item = (Rule, bool)> {
+        let mut below = id;
+        let rules = std::iter::from_fn(move || {
+            let parent = self.get(below).parent?;
+            let (rule, [left, _]) = self.cut(parent);
+            let is_left = below == left;
+            below = parent;
+            Some((rule, is_left))
+        });
+        rules.filter(move |(rule, _)| rule.cut.feature == feature)
+    }
+
     /// Numbers of the nodes with a property.
     pub(crate) fn select(&self, f: impl Fn(&Node) -> bool) -> impl Iterator<Item = NodeLabel> {
         self.nodes.iter().enumerate().filter(move |(_, node)| f(node)).map(|(id, _)| id as NodeLabel)

@@ -137,18 +137,12 @@ fn is_one_value(tree: &TreeState, table: &SortedColumns, id: NodeLabel, feature:
 /// The lowest and highest rank of a feature that remain after the cuts above a node.
 pub(crate) fn rank_cell(tree: &TreeState, table: &SortedColumns, id: NodeLabel, feature: u32) -> (u32, u32) {
     let (mut low, mut high) = (0, table.column(feature).n_values() - 1);
-    let mut below = id;
-    while let Some(parent) = tree.get(below).parent {
-        if let NodeKind::Inner(rule, [left, _]) = tree.get(parent).kind
-            && rule.cut.feature == feature
-        {
-            if below == left {
-                high = high.min(rule.cut.rank);
-            } else {
-                low = low.max(rule.cut.rank + 1);
-            }
+    for (rule, is_left) in tree.rules_above(id, feature) {
+        if is_left {
+            high = high.min(rule.cut.rank);
+        } else {
+            low = low.max(rule.cut.rank + 1);
         }
-        below = parent;
     }
     (low, high)
 }
