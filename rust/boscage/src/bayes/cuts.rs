@@ -4,6 +4,7 @@
 use crate::bayes::leaf::model::{ConjugateLeaf, MovingCut};
 use crate::data::sorted::column::Span;
 use crate::data::sorted::columns::SortedColumns;
+use crate::data::splits::SideRule;
 
 /// Gaps whose log weight is this far below the largest are left out: they would not change the sum in double
 /// precision, and are never drawn.
@@ -26,6 +27,14 @@ pub(crate) struct RankCut {
 pub(crate) struct Rule {
     pub(crate) cut: RankCut,
     pub(crate) threshold: f64,
+}
+
+impl Rule {
+    /// The rule of a split along a column.
+    pub(crate) fn of_split(SideRule { feature, threshold, .. }: SideRule, table: &SortedColumns) -> Self {
+        let rank = table.column(feature).last_rank_below(threshold);
+        Self { cut: RankCut { feature, rank }, threshold }
+    }
 }
 
 /// A feature that varies among a node's rows, with the span of their values: an element of `V_j` of

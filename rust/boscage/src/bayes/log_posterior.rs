@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::bayes::cuts::RankCut;
+use crate::bayes::cuts::{RankCut, Rule};
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::target::TargetPosterior;
 use crate::bayes::tree::PreorderTree;
@@ -77,8 +77,7 @@ impl<L: ConjugateLeaf> SharedWalk<'_, L> {
             let next = self.waiting.len();
             let place = *place.entry(key).or_insert(next);
             if place == next {
-                let rank = self.target.table.column(split.rule.feature).last_rank_below(split.rule.threshold);
-                let cut = RankCut { feature: split.rule.feature, rank };
+                let Rule { cut, .. } = Rule::of_split(split.rule, self.target.table);
                 let (rows, varying) = (rows.clone(), Arc::clone(&varying));
                 self.waiting.push(RowSet { rows, depth, varying, cut, same: Vec::new() });
             }

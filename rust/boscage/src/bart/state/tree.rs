@@ -1,6 +1,6 @@
 //! A tree of the sum as a chain holds it: its nodes, and the leaf of every training row.
 
-use crate::bayes::cuts::{RankCut, Rule};
+use crate::bayes::cuts::Rule;
 use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::data::goes_right;
 use crate::data::sorted::columns::SortedColumns;
@@ -180,9 +180,7 @@ impl TreeState {
         self.nodes.resize(tree.nodes.len(), root);
         for (at, node) in tree.nodes.iter().enumerate() {
             let Some(split) = node.split else { continue };
-            let rank = table.column(split.rule.feature).last_rank_below(split.rule.threshold);
-            let rule =
-                Rule { cut: RankCut { feature: split.rule.feature, rank }, threshold: split.rule.threshold };
+            let rule = Rule::of_split(split.rule, table);
             let children = [at as NodeLabel + 1, split.right as NodeLabel];
             self.nodes[at].kind = NodeKind::Inner(rule, children);
             for child in children {

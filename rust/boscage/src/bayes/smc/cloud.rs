@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::bayes::cuts::RankCut;
+use crate::bayes::cuts::Rule;
 use crate::bayes::leaf::model::ConjugateLeaf;
 use crate::bayes::smc::island::{Island, RunningIsland};
 use crate::bayes::smc::nodes::{Keep, SharedNodes};
@@ -300,9 +300,8 @@ fn decision<L: ConjugateLeaf>(
     match tree.nodes[node_of[open.slot as usize] as usize].split {
         None => Decision::Stop,
         Some(split) => {
-            let rank = target.table.column(split.rule.feature).last_rank_below(split.rule.threshold);
-            let cut = RankCut { feature: split.rule.feature, rank };
-            Decision::Split { cut, threshold: split.rule.threshold }
+            let Rule { cut, threshold } = Rule::of_split(split.rule, target.table);
+            Decision::Split { cut, threshold }
         }
     }
 }
