@@ -111,13 +111,8 @@ impl<'a> BestSplitGrower<'a> {
                 choices.push(self.choice(node, &split, &constant));
             }
             let ranks = &self.ranks[split.feature];
-            let mut middle = start;
-            for i in start..end {
-                if !goes_right(ranks[rows[i] as usize], split.rank) {
-                    places.swap(&mut rows, i, middle);
-                    middle += 1;
-                }
-            }
+            let is_right = |row: u32| goes_right(ranks[row as usize], split.rank);
+            let middle = places.part(&mut rows, (start, end), is_right);
             stack.push((start, middle, constant.clone()));
             stack.push((middle, end, constant));
         }

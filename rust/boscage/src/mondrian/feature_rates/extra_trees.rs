@@ -233,13 +233,8 @@ impl ExtraTreeGrower<'_> {
                 choices.nodes.push((d as u32, gain.max(0.0), choices.candidates.len()));
             }
             let column = &self.columns[d];
-            let mut middle = start;
-            for i in start..end {
-                if !goes_right(column[rows[i] as usize], threshold) {
-                    places.swap(&mut rows, i, middle);
-                    middle += 1;
-                }
-            }
+            let is_right = |row: u32| goes_right(column[row as usize], threshold);
+            let middle = places.part(&mut rows, (start, end), is_right);
             stack.push((start, middle, constant.clone()));
             stack.push((middle, end, constant));
         }

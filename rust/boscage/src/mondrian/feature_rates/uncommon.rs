@@ -61,8 +61,25 @@ impl Places {
         rows.iter().copied().filter(move |&row| (start..end).contains(&(self.0[row as usize] as usize)))
     }
 
+    /// Puts those of the rows `start..end` that go right behind the others. Returns where they begin.
+    pub(crate) fn part(
+        &mut self,
+        rows: &mut [u32],
+        (start, end): (usize, usize),
+        goes_right: impl Fn(u32) -> bool,
+    ) -> usize {
+        let mut middle = start;
+        for i in start..end {
+            if !goes_right(rows[i]) {
+                self.swap(rows, i, middle);
+                middle += 1;
+            }
+        }
+        middle
+    }
+
     /// Swaps two rows of the array.
-    pub(crate) fn swap(&mut self, rows: &mut [u32], a: usize, b: usize) {
+    fn swap(&mut self, rows: &mut [u32], a: usize, b: usize) {
         rows.swap(a, b);
         self.0[rows[a] as usize] = a as u32;
         self.0[rows[b] as usize] = b as u32;
