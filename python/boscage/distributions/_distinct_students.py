@@ -13,8 +13,8 @@ from scipy.special import gammaln
 
 from boscage._types import BoolArray, FloatArray, IntArray
 from boscage.distributions import _student
+from boscage.distributions._quantiles import solve
 
-_MAX_STEPS = 250
 _LARGEST = np.finfo(np.float64).max
 # Rows are processed in blocks of about this many components, which bounds temporary arrays.
 _BLOCK = 1 << 17
@@ -25,7 +25,7 @@ _MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 class DistinctStudents:
     """The components of some rows; row ``i`` has ``counts[i]`` of them, from ``starts[i]`` on."""
 
-    __slots__ = ("counts", "df", "location", "scale", "starts", "weights")
+    __slots__ = ("_constant", "counts", "df", "location", "scale", "starts", "weights")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class DistinctStudents:
         self.starts = np.cumsum(counts) - counts
         self.weights = weights
         self.df, self.location, self.scale = df, location, scale
+        self._constant: FloatArray | None = None
 
     @classmethod
     def of(
@@ -62,7 +63,9 @@ class DistinctStudents:
         ends = np.cumsum(counts)
         take = np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)
         parts = (part[take] for part in (self.weights, self.df, self.location, self.scale))
-        return DistinctStudents(counts, *parts)
+        some = DistinctStudents(counts, *parts)
+        some._constant = None if self._constant is None else self._constant[take]
+        return some
 
     # -- functions of y ---------------------------------------------------------------------------
 
@@ -90,15 +93,16 @@ class DistinctStudents:
         return out
 
     def _log_normaliser(self) -> FloatArray:
-        """Logarithm of the density of each component at its location."""
-        df = self.df
-        constant: FloatArray = (
-            gammaln(0.5 * (df + 1.0))
-            - gammaln(0.5 * df)
-            - 0.5 * np.log(df * np.pi)
-            - np.log(self.scale)
-        )
-        return constant
+        """Logarithm of the density of each component at its location; computed once."""
+        if self._constant is None:
+            df = self.df
+            self._constant = (
+                gammaln(0.5 * (df + 1.0))
+                - gammaln(0.5 * df)
+                - 0.5 * np.log(df * np.pi)
+                - np.log(self.scale)
+            )
+        return self._constant
 
     def _log_density(self, constant: FloatArray, z: FloatArray) -> FloatArray:
         return constant - 0.5 * (self.df + 1.0) * _student.log_growth(self.df, z)
@@ -124,7 +128,6 @@ class DistinctStudents:
         return out
 
     def _one_quantile(self, q: float) -> FloatArray:
-        """Solve cdf(x) = q for every row by Newton steps inside a shrinking bracket."""
         if q in (0.0, 1.0):
             return np.full(len(self), np.inf if q else -np.inf)
         # Quantiles of standard distributions are slow, and there are few degrees of freedom.
@@ -132,40 +135,14 @@ class DistinctStudents:
         # A value too large for a float becomes the largest one, so that brackets are finite.
         with np.errstate(over="ignore"):
             each = self.location + self.scale * _student.quantile(df, q)[which]
-            each = np.clip(each, -_LARGEST, _LARGEST)
-            # A mixture's quantile lies between the least and the greatest of its components'.
-            low = np.minimum.reduceat(each, self.starts)
-            high = np.maximum.reduceat(each, self.starts)
-            x = np.clip(self._sum(self.weights * each), low, high)
-            last_step = high - low
-        out: FloatArray = x.copy()
-        row = np.arange(len(self))  # the rows that have not converged, in the order of x
-        rest, constant = self, self._log_normaliser()
-        finest = np.minimum.reduceat(self.scale, self.starts)
-        for _ in range(_MAX_STEPS):
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                z = rest._standardised(x)
-                excess = rest._sum(rest.weights * _student.cdf(rest.df, z)) - q
-                density = np.exp(rest._log_density(constant, z))
-                step = excess / rest._sum(rest.weights * density)
-                newton = x - step
-            low, high = np.where(excess < 0.0, x, low), np.where(excess > 0.0, x, high)
-            # Where a Newton step leaves the bracket or hardly shrinks, halve the bracket instead.
-            use = (newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * last_step)
-            following = np.where(use, newton, _middle(low, high))
-            following = np.where(excess == 0.0, x, following)
-            last_step = np.abs(following - x)
-            out[row] = x = following
-            # Near 0 the distribution function resolves no more than a narrow component does.
-            tolerance = 2.0 * np.finfo(np.float64).eps * np.maximum(np.abs(x), finest)
-            going = last_step > tolerance
-            if not going.any():
-                break
-            if not going.all():
-                constant = constant[rest._spread(going)]
-                rest, row, x, finest = rest[going], row[going], x[going], finest[going]
-                low, high, last_step = low[going], high[going], last_step[going]
-        return out
+        return solve(self, q, np.clip(each, -_LARGEST, _LARGEST), self.scale, _middle)
+
+    def newton_step(self, x: FloatArray, q: float) -> tuple[FloatArray, FloatArray]:
+        """Compute ``cdf(x) - q``, and the same over the density."""
+        z = self._standardised(x)
+        excess = self._sum(self.weights * _student.cdf(self.df, z)) - q
+        density = np.exp(self._log_density(self._log_normaliser(), z))
+        return excess, excess / self._sum(self.weights * density)
 
 
 def blocks(

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from boscage import _validation
-from boscage._types import FloatArray, IntArray
+from boscage._types import BoolArray, FloatArray, IntArray
 from boscage.distributions._base import PredictiveDistribution
 from boscage.distributions._gaussian_crps import mixture_crps
+from boscage.distributions._quantiles import solve
 
 # Rows are processed in blocks of about this many components, so that temporary arrays stay in the
 # processor's cache and memory does not grow with the number of rows.
 _BLOCK = 1 << 17
 _LOG_SQRT_TAU = 0.5 * math.log(2.0 * math.pi)
-_MAX_STEPS = 250
 
 
 class GaussianMixture(PredictiveDistribution):
@@ -375,7 +375,7 @@ class _Block:
         """Repeat one value per row for each of its components."""
         return np.repeat(values, self.counts)
 
-    def keep(self, rows: NDArray[np.bool_]) -> _Block:
+    def __getitem__(self, rows: BoolArray) -> _Block:
         """Only some of the rows."""
         part = object.__new__(_Block)
         components = np.repeat(rows, self.counts)
@@ -386,6 +386,13 @@ class _Block:
         part.means = self.means[components]
         part.scales = self.scales[components]
         return part
+
+    def newton_step(self, x: FloatArray, q: float) -> tuple[FloatArray, FloatArray]:
+        """Compute ``cdf(x) - q``, and the same over the density."""
+        z = (self.spread(x) - self.means) / self.scales
+        excess = np.add.reduceat(self.weights * ndtr(z), self.starts) - q
+        slope = np.add.reduceat(self.weights / self.scales * np.exp(-0.5 * z * z), self.starts)
+        return excess, excess * math.sqrt(2.0 * math.pi) / slope
 
 
 def _block_logpdf(y: FloatArray, block: _Block) -> FloatArray:
@@ -406,45 +413,10 @@ def _block_cdf(y: FloatArray, block: _Block) -> FloatArray:
 
 
 def _block_quantile(q: float, block: _Block) -> FloatArray:
-    """Solve cdf(x) = q for every row by Newton steps inside a shrinking bracket."""
     if q in (0.0, 1.0):
         return np.full(len(block.counts), math.inf if q else -math.inf)
-    # A mixture's quantile lies between the least and the greatest of its components'.
     each = block.means + ndtri(q) * block.scales
-    low = np.minimum.reduceat(each, block.starts)
-    high = np.maximum.reduceat(each, block.starts)
-    out = np.clip(np.add.reduceat(block.weights * each, block.starts), low, high)
-
-    row = np.arange(len(out))  # the rows of `out` that have not converged, in the order of x
-    x = out.copy()
-    last_step = high - low
-    finest = np.minimum.reduceat(block.scales, block.starts)
-    for _ in range(_MAX_STEPS):
-        with np.errstate(all="ignore"):
-            z = (block.spread(x) - block.means) / block.scales
-            excess = np.add.reduceat(block.weights * ndtr(z), block.starts) - q
-            slope = np.add.reduceat(
-                block.weights / block.scales * np.exp(-0.5 * z * z), block.starts
-            )
-            step = excess * math.sqrt(2.0 * math.pi) / slope
-        low = np.where(excess < 0.0, x, low)
-        high = np.where(excess > 0.0, x, high)
-        newton = x - step
-        # Between two modes the density vanishes and Newton's step is useless; halve the bracket.
-        halve = ~((newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * last_step))
-        following = np.where(halve, low + 0.5 * (high - low), newton)
-        last_step = np.abs(following - x)
-        x = np.where(excess == 0.0, x, following)
-        out[row] = x
-        tolerance = 2.0 * np.finfo(np.float64).eps * np.maximum(np.abs(x), finest)
-        going = (excess != 0.0) & (last_step > tolerance) & (high - low > tolerance)
-        if not going.any():
-            break
-        if not going.all():
-            block = block.keep(going)
-            row, x, low, high = row[going], x[going], low[going], high[going]
-            last_step, finest = last_step[going], finest[going]
-    return out
+    return solve(block, q, each, block.scales, lambda low, high: low + 0.5 * (high - low))
 
 
 def _read_only(array: Any) -> Any:
