@@ -36,7 +36,8 @@ impl Control {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Number of completed steps and total number of steps.
+    /// Numbers of steps that are done, and of those that are known of so far. The latter grows while work runs, since a call
+    /// has several parts (a fit draws trees and then chooses hyperparameters), and adds up over calls with the same control.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
@@ -71,7 +72,7 @@ impl Control {
 /// How work is run: the number of threads, and the control that stops and follows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// Number of threads; results do not depend on it.
+    /// Number of threads; results do not depend on it. 0 is 1.
     pub n_threads: usize,
     /// Stop flag and progress.
     pub control: &'a Control,

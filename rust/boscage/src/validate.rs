@@ -11,6 +11,8 @@ pub(crate) const MAX_PARTICLES: (usize, &str) = (1_000_000, "from 1 to 1000000")
 pub(crate) const MAX_CHAINS: (usize, &str) = (100_000, "from 1 to 100000");
 /// Largest number of draws or trees kept.
 pub(crate) const MAX_DRAWS: (usize, &str) = (10_000_000, "from 1 to 10000000");
+/// Largest number of trees of a forest.
+pub(crate) const MAX_TREES: (usize, &str) = (100_000, "between 1 and 100000");
 /// Largest number of steps; more would only take longer.
 pub(crate) const MAX_STEPS: (usize, &str) = (1_000_000_000, "from 1 to 1000000000");
 
@@ -99,10 +101,18 @@ pub(crate) fn check_targets(targets: &[f64]) -> Result<()> {
 /// Checks that sums of squares of targets neither overflow nor underflow.
 ///
 /// # Errors
-/// As [`check_targets`]; [`Error::InvalidSetting`] for targets that are all too small but not all zero.
+/// As [`check_targets`] and [`check_largest`].
 pub(crate) fn check_squares(targets: &[f64]) -> Result<()> {
     check_targets(targets)?;
-    let largest = targets.iter().map(|y| y.abs()).fold(0.0, f64::max);
+    check_largest(targets.iter().copied())
+}
+
+/// Checks that sums of squares of targets do not underflow.
+///
+/// # Errors
+/// [`Error::InvalidSetting`] for targets that are all too small but not all zero.
+pub(crate) fn check_largest(targets: impl Iterator<Item = f64>) -> Result<()> {
+    let largest = targets.map(f64::abs).fold(0.0, f64::max);
     let expected = "zero everywhere or at least 1e-140 by magnitude somewhere, so that squares do not vanish";
     let found = format!("a largest magnitude of {largest:e}");
     check("y", largest == 0.0 || largest >= MIN_LARGEST_TARGET, expected, &found)

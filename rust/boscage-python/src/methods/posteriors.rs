@@ -159,10 +159,7 @@ macro_rules! bart_methods {
             }
 
             fn trees<'py>(&self, py: Python<'py>, draw: usize) -> PyResult<Bound<'py, pyo3::types::PyList>> {
-                if draw >= self.0.n_draws() {
-                    return Err(pyo3::exceptions::PyIndexError::new_err("draw is beyond the last"));
-                }
-                crate::bart::settings::trees(py, self.0.trees(draw))
+                crate::bart::settings::trees(py, self.0.trees(draw).map_err(crate::errors::to_python)?)
             }
 
             /// The trees of all draws, those with the same splits together.

@@ -46,7 +46,8 @@ pub struct BartSettings {
     pub n_draws: usize,
     /// Number of sweeps between two kept draws.
     pub thin: usize,
-    /// The kernels that change trees; see [`Kernels::for_trees`].
+    /// The kernels that change trees. The defaults are those for 200 trees: begin with [`BartSettings::for_trees`] for
+    /// another number of them.
     pub kernels: Kernels,
     /// Number of particles of Particle Gibbs, including the retained one.
     pub n_particles: usize,
@@ -75,6 +76,7 @@ pub struct BartSettings {
 }
 
 impl Default for BartSettings {
+    /// Those of a sum of 200 trees; see [`BartSettings::for_trees`].
     fn default() -> Self {
         Self {
             n_trees: 200,
@@ -100,6 +102,12 @@ impl Default for BartSettings {
 }
 
 impl BartSettings {
+    /// The default settings of a sum of so many trees. The kernels that mix well depend on their number.
+    #[must_use]
+    pub fn for_trees(n_trees: usize) -> Self {
+        Self { n_trees, kernels: Kernels::for_trees(n_trees), ..Self::default() }
+    }
+
     /// # Errors
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {

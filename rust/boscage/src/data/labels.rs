@@ -1,6 +1,7 @@
 //! Labels: the names of classes, of the types that Python and tables use.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 /// The name of a class.
 #[derive(Debug, Clone)]
@@ -77,6 +78,48 @@ impl Label {
             3 => Self::Text(std::str::from_utf8(value).ok()?.to_owned()),
             _ => return None,
         })
+    }
+}
+
+/// The name alone; strings in quotation marks, so that "1" is not 1.
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Text(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+impl From<bool> for Label {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Label {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for Label {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<&str> for Label {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Label {
+    fn from(value: String) -> Self {
+        Self::Text(value)
     }
 }
 

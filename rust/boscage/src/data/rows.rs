@@ -137,6 +137,10 @@ impl<'a> Rows<'a> {
     /// ```
     pub fn from_sparse(rows: &'a [SparseRow], n_features: usize) -> Result<Self> {
         check::<f64>(&[], n_features)?;
+        if n_features > u32::MAX as usize {
+            let (name, expected) = ("n_features of sparse rows", "at most 4294967295");
+            return Err(Error::InvalidSetting { name, expected, found: n_features.to_string() });
+        }
         for (row, values) in rows.iter().enumerate() {
             for &(feature, value) in values.values() {
                 if feature as usize >= n_features {

@@ -35,7 +35,7 @@ const MAX_TREES_IN_ALL: usize = 100_000;
 ///
 /// let x: Vec<f64> = (0..40).map(f64::from).collect();
 /// let labels: Vec<Label> = x.iter().map(|x| Label::Bool(*x >= 20.0)).collect();
-/// let settings = BartSettings { n_trees: 20, n_chains: 2, ..BartSettings::default() };
+/// let settings = BartSettings { n_chains: 2, ..BartSettings::for_trees(20) };
 /// let bart = BartClassifier::fit(&settings, Rows::from_f64(&x, 1)?, &labels, &Run::default())?;
 /// let p = bart.predict_proba(Rows::from_f64(&[3.0], 1)?, &Run::default())?;
 /// assert!(p[0] < 0.2);
@@ -201,8 +201,10 @@ impl BartClassifier {
 
     /// The trees of a draw as arrays. With more than two classes the trees of the first class come first. The
     /// sum of the leaf values is added to the [centre](BartClassifier::centres).
-    #[must_use]
-    pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+    ///
+    /// # Errors
+    /// A draw that there is not.
+    pub fn trees(&self, draw: usize) -> Result<Vec<DrawnTree>> {
         self.posterior.trees(draw)
     }
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use crate::bart::chain::SumsOfTrees;
 use crate::bart::draws::DrawnNode;
 use crate::data::splits::FeatureKinds;
+use crate::error::Result;
+use crate::validate::check;
 
 /// A tree of a sum as parallel arrays over its nodes in preorder.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,10 +71,14 @@ impl SumsOfTrees {
         shared
     }
 
-    pub(crate) fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+    /// # Errors
+    /// [`Error::InvalidSetting`](crate::Error::InvalidSetting) for a draw that there is not.
+    pub(crate) fn trees(&self, draw: usize) -> Result<Vec<DrawnTree>> {
+        let n_draws = self.n_draws();
+        check("draw", draw < n_draws, "below the number of draws", &format!("{draw} of {n_draws}"))?;
         let n_trees = self.n_trees * self.n_sums();
         let tree = |i| arrays(self.draws.tree(i), self.kinds.has_sides(), &self.kinds);
-        (draw * n_trees..(draw + 1) * n_trees).map(tree).collect()
+        Ok((draw * n_trees..(draw + 1) * n_trees).map(tree).collect())
     }
 }
 

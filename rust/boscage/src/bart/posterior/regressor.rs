@@ -27,7 +27,7 @@ const MIN_WEIGHT: f64 = 1e-100;
 ///
 /// let x: Vec<f64> = (0..40).map(f64::from).collect();
 /// let y: Vec<f64> = x.iter().map(|x| f64::from(u8::from(*x >= 20.0)) + 0.01 * (x % 3.0)).collect();
-/// let settings = BartSettings { n_trees: 20, n_chains: 2, ..BartSettings::default() };
+/// let settings = BartSettings { n_chains: 2, ..BartSettings::for_trees(20) };
 /// let bart = BartRegressor::fit(&settings, Rows::from_f64(&x, 1)?, &y, &Run::default())?;
 /// let mean = bart.predict(Rows::from_f64(&[3.0], 1)?, &Run::default())?;
 /// assert!(mean[0].abs() < 0.1);
@@ -153,8 +153,10 @@ impl BartRegressor {
 
     /// The trees of a draw as arrays. The sum of the leaf values is added to the
     /// [centre](BartRegressor::centres).
-    #[must_use]
-    pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+    ///
+    /// # Errors
+    /// A draw that there is not.
+    pub fn trees(&self, draw: usize) -> Result<Vec<DrawnTree>> {
         self.posterior.trees(draw)
     }
 

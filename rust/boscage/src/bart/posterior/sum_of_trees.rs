@@ -20,7 +20,7 @@ use crate::random::keyed::Stream;
 ///
 /// let x: Vec<f64> = (0..40).map(f64::from).collect();
 /// let counts: Vec<f64> = x.iter().map(|x| if *x < 20.0 { 1.0 } else { 9.0 }).collect();
-/// let settings = BartSettings { n_trees: 20, n_chains: 2, ..BartSettings::default() };
+/// let settings = BartSettings { n_chains: 2, ..BartSettings::for_trees(20) };
 /// let model = PoissonLeaves::new(&counts, &[1.0; 40], &settings)?;
 /// let rates = SumOfTrees::fit(&settings, Rows::from_f64(&x, 1)?, &model, None, &Run::default())?;
 /// let f = rates.predict(Rows::from_f64(&[3.0, 30.0], 1)?, &Run::default())?;
@@ -90,8 +90,10 @@ impl SumOfTrees {
     }
 
     /// The trees of a draw as arrays. The prediction is the sum of their values.
-    #[must_use]
-    pub fn trees(&self, draw: usize) -> Vec<DrawnTree> {
+    ///
+    /// # Errors
+    /// A draw that there is not.
+    pub fn trees(&self, draw: usize) -> Result<Vec<DrawnTree>> {
         self.posterior.trees(draw)
     }
 

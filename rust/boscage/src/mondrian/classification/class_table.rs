@@ -155,12 +155,31 @@ impl ClassTable {
     }
 }
 
-/// Checks that there is an index into the labels for every row.
+/// Checks that labels are of one kind, as those before them are, and that none is NaN.
+///
+/// # Errors
+/// [`Error::InvalidSetting`].
+pub(super) fn check_labels(before: &[Label], labels: &[Label]) -> Result<()> {
+    let name = "labels of classes";
+    let is_nan = |label: &Label| matches!(label, Label::Float(value) if value.is_nan());
+    validate::check(name, !labels.iter().any(is_nan), "numbers", &"NaN")?;
+    let Some(first) = before.first().or(labels.first()) else { return Ok(()) };
+    let other = |label: &&Label| label.kind() != first.kind();
+    // Files of earlier forests may have several kinds.
+    match labels.iter().find(other).filter(|_| !before.iter().any(|label| other(&label))) {
+        Some(label) => validate::check(name, false, "of one kind", &format!("{first} and {label}")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that there is an index into the labels for every row, and the labels, which join others.
 pub(super) fn check_codes<'a>(
     n_rows: usize,
     (codes, labels): (&'a [u32], &'a [Label]),
+    before: &[Label],
 ) -> Result<(&'a [u32], &'a [Label])> {
     validate::check_n_targets(n_rows, codes.len())?;
     validate::check_codes(codes, labels.len())?;
+    check_labels(before, labels)?;
     Ok((codes, labels))
 }

@@ -9,7 +9,7 @@ use crate::mondrian::classification::calibration::{
     self, Calibrating, CalibrationLink, ChosenRows, Functions,
 };
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
-use crate::mondrian::classification::class_table::{ClassTable, check_codes};
+use crate::mondrian::classification::class_table::{ClassTable, check_codes, check_labels};
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
 use crate::mondrian::classification::predictive::{Customers, Gather, Gathered};
@@ -307,8 +307,9 @@ impl MondrianClassifier {
     ) -> Result<Self> {
         classification.check()?;
         let mut classes = ClassTable::default();
+        check_labels(&[], declared)?;
+        let (codes, labels) = check_codes(batch.rows.n_rows(), targets, declared)?;
         classes.declare(declared);
-        let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
         let targets = classes.encode(codes, labels);
         let posterior = Classification::new(classification, classes);
         Self::draw(settings, posterior, domain, batch, &targets, run)
@@ -320,7 +321,7 @@ impl MondrianClassifier {
     /// # Errors
     /// As for `fit`, but it is not interrupted. After an error nothing has changed.
     pub fn partial_fit(&mut self, batch: Batch<'_>, targets: (&[u32], &[Label])) -> Result<()> {
-        let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
+        let (codes, labels) = check_codes(batch.rows.n_rows(), targets, &self.classes())?;
         self.insert(batch, |posterior| posterior.classes.encode(codes, labels))
     }
 

@@ -113,6 +113,13 @@ fn covered<P: Statistics, S: Scalar, T: TreeContributions<P>>(
         }
         values.extend(own);
     }
+    if nodes.is_empty() {
+        // Without rows a tree predicts as the prior does.
+        values.resize(n_outputs, 0.0);
+        by_tree.of_tree(tree_index, tree, &[], &mut buffers, &mut values);
+        nodes.push(CoveredNode::leaf(0.0));
+        rows.push(Vec::new());
+    }
     TreeOfRows { tree: CoveredTree::new(nodes, values), rows }
 }
 

@@ -5,6 +5,8 @@
 //! its cuts, weighted by rows. The Mondrian forest derives its rates from these trees, since irrelevant
 //! features are the weakness that section 6.5.4 of the thesis names. The process itself does not use targets.
 
+use std::borrow::Cow;
+
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
 use crate::error::Result;
@@ -12,7 +14,7 @@ use crate::mondrian::feature_rates::constant_features::ConstantFeatures;
 use crate::mondrian::feature_rates::uncommon::{Places, Uncommon};
 use crate::random::keyed::Stream;
 use crate::random::shuffle::{draw_next, shuffle_first};
-use crate::validate::check_lengths;
+use crate::validate::{MAX_TREES, check, check_count, check_lengths, check_targets};
 
 /// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,27 @@ pub enum TargetKind {
     Classification,
     /// Numbers; the impurity is the variance.
     Regression,
+}
+
+impl TargetKind {
+    /// Targets, with classes numbered so that none is without rows.
+    ///
+    /// # Errors
+    /// As [`check_targets`]; [`Error::InvalidSetting`] for a class that is no whole number from 0 on.
+    pub(super) fn numbered(self, targets: &[f64]) -> Result<Cow<'_, [f64]>> {
+        check_targets(targets)?;
+        if self == Self::Regression {
+            return Ok(Cow::Borrowed(targets));
+        }
+        if let Some(y) = targets.iter().find(|y| **y < 0.0 || y.fract() != 0.0) {
+            check("y", false, "whole numbers from 0 on for classes", &format!("{y:?}"))?;
+        }
+        let mut classes = targets.to_vec();
+        classes.sort_unstable_by(f64::total_cmp);
+        classes.dedup();
+        let number = |y: &f64| classes.partition_point(|class| class < y) as f64;
+        Ok(Cow::Owned(targets.iter().map(number).collect()))
+    }
 }
 
 /// Largest number of rows of a tree.
@@ -53,7 +76,8 @@ pub struct ExtraTreesRates {
 /// feature.
 ///
 /// # Errors
-/// Lengths that differ, no rows; an interrupt.
+/// Lengths that differ, no rows; missing values; targets that are not finite or, of classes, not whole numbers from 0 on; no
+/// trees or too many; an interrupt.
 pub fn extra_trees_rates(
     rows: Rows<'_>,
     targets: &[f64],
@@ -63,7 +87,10 @@ pub fn extra_trees_rates(
     run: &Run<'_>,
 ) -> Result<ExtraTreesRates> {
     let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
+    rows.complete()?;
     check_lengths(rows, targets.len())?;
+    check_count("n_estimators", n_estimators, MAX_TREES)?;
+    let targets = &*kind.numbered(targets)?;
     let mut columns: Vec<Vec<f64>> =
         (0..n_features).map(|d| (0..n_rows).map(|i| rows.at(i, d)).collect()).collect();
     let n_classes = match kind {

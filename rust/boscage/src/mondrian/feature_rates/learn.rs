@@ -12,7 +12,7 @@ use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
 use crate::mondrian::process::feature_map::FeatureMap;
 use crate::random::keyed::Stream;
 use crate::random::shuffle::shuffle_first;
-use crate::validate::{check_lengths, check_n_ranges};
+use crate::validate::{MAX_TREES, check_count, check_lengths, check_n_ranges, check_targets};
 
 /// Largest number of rows for the axes and the extremely randomised trees.
 const MAX_ROWS: usize = 10_000;
@@ -52,7 +52,7 @@ pub struct CandidateRates {
 /// Rates and maps learned from numeric targets by several methods, for the reference ranges of a domain.
 ///
 /// # Errors
-/// Lengths that differ, no rows; an interrupt.
+/// Lengths that differ, no rows; missing values; targets that are not finite; no trees or too many; an interrupt.
 pub fn candidate_rates(
     rows: Rows<'_>,
     targets: &[f64],
@@ -64,6 +64,8 @@ pub fn candidate_rates(
     let n_features = rows.n_features();
     rows.complete()?;
     check_lengths(rows, targets.len())?;
+    check_targets(targets)?;
+    check_count("n_estimators", n_estimators, MAX_TREES)?;
     check_n_ranges(domain.n_features(), rows)?;
     let (values, targets) = some(rows, targets, Stream::new(seed, n_estimators));
     let rows = Rows::from_f64(&values, n_features)?;

@@ -10,7 +10,7 @@
 
 use crate::control::{Run, map};
 use crate::data::{Rows, goes_right};
-use crate::error::Result;
+use crate::error::{Result, check_room};
 use crate::mondrian::feature_rates::extra_trees::TargetKind;
 use crate::random::keyed::Stream;
 use crate::validate::check_lengths;
@@ -34,7 +34,8 @@ const CLOSED: u32 = u32::MAX;
 /// The numbers of the `n` features that matter most for the targets, ascending; of all features if they are no more.
 ///
 /// # Errors
-/// Lengths that differ, no rows; an interrupt.
+/// Lengths that differ, no rows; targets that are not finite or, of classes, not whole numbers from 0 on; too many features; an
+/// interrupt.
 pub fn most_important_features(
     rows: Rows<'_>,
     targets: &[f64],
@@ -45,6 +46,8 @@ pub fn most_important_features(
 ) -> Result<Vec<u32>> {
     let (n_rows, n_features) = (rows.n_rows(), rows.n_features());
     check_lengths(rows, targets.len())?;
+    check_room("the features' numbers", n_features.saturating_mul(size_of::<Column>()))?;
+    let targets = &*kind.numbered(targets)?;
     let mut features: Vec<u32> = (0..n_features as u32).collect();
     if n_features > n {
         let columns = columns(rows);

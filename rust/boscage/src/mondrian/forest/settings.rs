@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::validate::{MAX_TREES, check_count};
 
 /// How a prediction treats a test row that lies outside the data boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,9 +53,7 @@ impl MondrianSettings {
     /// A setting outside its bounds.
     pub fn check(&self) -> Result<()> {
         let wrong = |name, expected, found: String| Err(Error::InvalidSetting { name, expected, found });
-        if self.n_estimators == 0 || self.n_estimators > 100_000 {
-            return wrong("n_estimators", "between 1 and 100000", self.n_estimators.to_string());
-        }
+        check_count("n_estimators", self.n_estimators, MAX_TREES)?;
         if self.lifetime.is_nan() || self.lifetime < 0.0 {
             return wrong("lifetime", "non-negative", self.lifetime.to_string());
         }

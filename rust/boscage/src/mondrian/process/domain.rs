@@ -194,6 +194,7 @@ impl Domain {
         if n_rows == 0 {
             return Err(Error::Empty { n_rows, n_features });
         }
+        check_room("ranges of features", n_features.saturating_mul(2 * size_of::<f64>()))?;
         let mut low: Vec<f64> = rows.row(0).collect();
         let mut high = low.clone();
         for i in 1..n_rows {

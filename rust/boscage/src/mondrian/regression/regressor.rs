@@ -202,6 +202,7 @@ impl MondrianRegressor {
             return Err(Error::InvalidSetting { name: "trend", expected, found });
         }
         let targets = check_targets(batch.rows.n_rows(), targets)?;
+        validate::check_largest(targets.iter().copied())?;
         let posterior = Regression::new(regression);
         Self::draw(settings, posterior, domain, batch, &targets, run)
     }
@@ -213,6 +214,9 @@ impl MondrianRegressor {
     /// As for `fit`, but it is not interrupted. After an error nothing has changed.
     pub fn partial_fit(&mut self, batch: Batch<'_>, targets: &[f64]) -> Result<()> {
         let targets = check_targets(batch.rows.n_rows(), targets)?;
+        if validate::check_largest(targets.iter().copied()).is_err() {
+            validate::check_largest(self.targets().into_iter().chain(targets.iter().copied()))?;
+        }
         self.insert(batch, |_| targets)
     }
 

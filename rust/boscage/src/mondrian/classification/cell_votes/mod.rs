@@ -82,7 +82,7 @@ impl CellShare<Classification> {
             let (expected, found) = ("'kneser-ney' where cells are shared out", "'joint'".into());
             return Err(Error::InvalidSetting { name: "posterior", expected, found });
         }
-        let (codes, labels) = check_codes(batch.rows.n_rows(), targets)?;
+        let (codes, labels) = check_codes(batch.rows.n_rows(), targets, declared)?;
         let mut classes = ClassTable::default();
         classes.declare(declared);
         let targets = classes.encode(codes, labels);
