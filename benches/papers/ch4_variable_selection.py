@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from benches._common import Array
 from benches.papers._data import cpu_seconds, friedman
-from benches.papers._report import Effort, Section, spread
+from benches.papers._report import Effort, Section, averaged, spread
 
 from boscage import BARTRegressor
 
@@ -63,14 +63,15 @@ def run(section: Section, effort: Effort) -> None:
     """Select features among 20, 100 and 500."""
     sizes = effort.of([20, 100, 500], [20, 100])
     section.settings["sweeps"] = f"{effort.of(*SWEEPS)} to burn, and as many draws"
+    seeds = effort.seed_list(5)
     found = {
-        (d, name): [select(options, d, seed, effort) for seed in effort.seed_list(5)]
+        (d, name): [select(options, d, seed, effort) for seed in seeds]
         for d in sizes
         for name, options in METHODS.items()
     }
     shown = ["recall", "precision", "share", "chains", "rmse", "s"]
     section.table(
-        "Selection among D features, five of which matter",
+        f"Selection among D features, five of which matter; {averaged(seeds, 'data set')}",
         [
             "D",
             "method",
@@ -111,6 +112,5 @@ def run(section: Section, effort: Effort) -> None:
             for d in sizes
         ),
         all(mean(d, "PG", "chains") < mean(d, "GrowPrune", "chains") for d in sizes),
-        "PG draws whole trees from the prior's proposal, of which few are accepted, and its "
-        "chains are farther apart",
+        "where its chains are farther apart",
     )

@@ -43,7 +43,8 @@ def run(section: Section, effort: Effort) -> None:
     )
     section.claim(
         "the distribution of online MFs is the same as that of batch MFs",
-        "for the same seed even the bits are the same, whatever the order",
+        f"for the same seed {sum(row[2] == 'equal' for row in rows)} of {len(rows)} forests are "
+        "the same bits, each grown in another random order",
         all(row[2] == "equal" and row[3] == "differ" for row in rows),
         "the digests say otherwise, which is a fault of ours",
     )
