@@ -166,7 +166,8 @@ impl<'a> Rows<'a> {
 
     /// The rows, of which some features hold categories: codes below `n_categories` of the feature, or NaN where a
     /// category is missing or unknown. 0 stands for a feature of numbers. Bayesian trees and BART divide categories in
-    /// two instead of comparing codes.
+    /// two instead of comparing codes. Mondrian forests do not look at this: their
+    /// [`Domain`](crate::Domain::with_categories) knows of categories.
     ///
     /// # Errors
     /// No number for each feature; too many categories; a value that is no code.

@@ -25,7 +25,7 @@ use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
 
-/// A Mondrian forest that predicts class probabilities.
+/// A Mondrian forest that predicts class probabilities. [`MondrianForest`] lists all it does: `forget`, `merge`, `digest` ...
 ///
 /// ```
 /// use boscage::{

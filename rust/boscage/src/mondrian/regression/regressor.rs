@@ -28,7 +28,8 @@ use crate::mondrian::regression::trend::posterior::Linear;
 use crate::mondrian::regression::trend::{Observed, Residuals, TrendPart};
 use crate::validate;
 
-/// A Mondrian forest that predicts a whole distribution of a number.
+/// A Mondrian forest that predicts a whole distribution of a number. [`MondrianForest`] lists all it does: `forget`, `merge`,
+/// `digest` ...
 ///
 /// ```
 /// use boscage::{Batch, Domain, MondrianRegressor, MondrianSettings, RegressionSettings, Rows, Run};
