@@ -31,9 +31,10 @@ fn main() -> Result<()> {
 
     // Far from the data the prediction returns to the prior.
     let at = [0.25, 0.5, 1.2, 3.0, 30.0];
-    let (mean, variance) = forest.predict(Rows::from_f64(&at, 1)?, &run)?;
-    for ((x, mean), variance) in at.iter().zip(mean).zip(variance) {
-        println!("x = {x:5.2}: {mean:6.3} +- {:.3}", variance.sqrt());
+    let mixtures = forest.predict_dist(Rows::from_f64(&at, 1)?, &run)?;
+    for (x, mixture) in at.iter().zip(mixtures.rows()) {
+        let (low, high) = mixture.interval(0.9)?;
+        println!("x = {x:5.2}: {:6.3}, with 90 % from {low:6.3} to {high:6.3}", mixture.mean());
     }
     println!("hyperparameters: {:?}", forest.hyperparameters(&Run::default())?);
     Ok(())

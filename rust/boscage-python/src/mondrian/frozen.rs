@@ -12,7 +12,7 @@ use crate::gate;
 use crate::methods::{file_methods, only_a_model};
 use crate::mondrian::cell_plan::CellPlan;
 use crate::mondrian::feature_rates::map_arrays;
-use crate::mondrian::regressor::{MixtureArrays, dictionary, mixture};
+use crate::mondrian::regressor::{MixtureArrays, dictionary, mixture_arrays};
 
 /// A classifier without rows.
 #[pyclass(module = "boscage._core", frozen)]
@@ -127,7 +127,8 @@ impl FrozenRegressor {
     ) -> PyResult<MixtureArrays<'py>> {
         let rows = X.rows()?;
         let size = gate::size(rows.n_rows(), self.0.settings(), self.0.domain());
-        Ok(mixture(py, gate::run_sized(py, size, n_threads, None, |run| self.0.predict_dist(rows, run))?))
+        let mixtures = gate::run_sized(py, size, n_threads, None, |run| self.0.predict_dist(rows, run))?;
+        Ok(mixture_arrays(py, &mixtures))
     }
 
     /// The hyperparameters by name.

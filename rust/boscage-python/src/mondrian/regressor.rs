@@ -1,8 +1,8 @@
 //! The Mondrian forest regressor as a Python class.
 
 use boscage::{
-    Batch, CoarsePrior, Component, Hyperparameters, MondrianSettings, RegressionSettings, Run, TargetMoments,
-    Trend,
+    Batch, CoarsePrior, Component, GaussianMixtures, Hyperparameters, MondrianSettings, RegressionSettings,
+    Run, TargetMoments, Trend,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -63,13 +63,11 @@ impl MondrianRegressor {
 /// Mixtures with different numbers of components, as four arrays: offsets, weights, means, variances.
 pub(crate) type MixtureArrays<'py> = (Vector<'py, i64>, Vector<'py, f64>, Vector<'py, f64>, Vector<'py, f64>);
 
-pub(crate) fn mixture(
-    py: Python<'_>,
-    (offsets, components): (Vec<usize>, Vec<Component>),
-) -> MixtureArrays<'_> {
-    let numbers = |number: fn(&Component) -> f64| vector(py, components.iter().map(number).collect());
+pub(crate) fn mixture_arrays<'py>(py: Python<'py>, mixtures: &GaussianMixtures) -> MixtureArrays<'py> {
+    let numbers =
+        |number: fn(&Component) -> f64| vector(py, mixtures.components().iter().map(number).collect());
     (
-        vector(py, offsets.into_iter().map(|offset| offset as i64).collect()),
+        vector(py, mixtures.offsets().iter().map(|&offset| offset as i64).collect()),
         numbers(|component| component.weight),
         numbers(|component| component.mean),
         numbers(|component| component.variance),
@@ -260,7 +258,8 @@ impl MondrianRegressor {
         let rows = X.rows_with_missing()?;
         let model = self.model()?;
         let work = |run: &Run<'_>| model.predict_dist(rows, run);
-        Ok(mixture(py, gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?))
+        let mixtures = gate::run_sized(py, Self::size(model, rows.n_rows()), n_threads, None, work)?;
+        Ok(mixture_arrays(py, &mixtures))
     }
 
     /// The variance of predictions, and its aleatoric part.
@@ -290,7 +289,8 @@ impl MondrianRegressor {
             Some(ids) => ids.to_vec(),
             None => model.ids(),
         };
-        Ok(mixture(py, gate::run(py, n_threads, progress.as_ref(), |run| model.loo_dist(&ids, run))?))
+        let mixtures = gate::run(py, n_threads, progress.as_ref(), |run| model.loo_dist(&ids, run))?;
+        Ok(mixture_arrays(py, &mixtures))
     }
 
     #[pyo3(signature = (*, n_threads=1))]

@@ -17,9 +17,9 @@ use crate::mondrian::frozen::posterior::FrozenPosterior;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
     Hyperparameters, Messages, Told, UnitClocks,
 };
-use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::choice::TargetMoments;
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
+use crate::mondrian::regression::predictive::gaussian_mixture::GaussianMixtures;
 use crate::mondrian::regression::regressor::Regression;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
 use crate::mondrian::regression::state::ForestState;
@@ -93,7 +93,7 @@ impl FrozenRegressor {
     ///
     /// # Errors
     /// A number of features other than in the fit; an interrupt.
-    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
+    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<GaussianMixtures> {
         self.model.predict_dist(rows, run)
     }
 

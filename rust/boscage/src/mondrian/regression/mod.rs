@@ -27,7 +27,7 @@ pub(crate) mod hyperparameters;
 pub(crate) mod joint;
 pub(crate) mod moments;
 pub(crate) mod noise;
-mod predictive;
+pub(crate) mod predictive;
 pub(crate) mod regressor;
 pub(crate) mod settings;
 mod share;

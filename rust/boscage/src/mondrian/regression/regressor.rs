@@ -14,13 +14,13 @@ use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
-use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::solution::JointWeights;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::predictive::gaussian_mixture::GaussianMixtures;
 use crate::mondrian::regression::predictive::left_out::LeftOut;
 use crate::mondrian::regression::predictive::{
-    ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments, ragged,
+    ForestPosterior, Mixture, MixtureRow, NodePosteriors, Running, TwoMoments,
 };
 use crate::mondrian::regression::settings::{OLD_PRIOR_RATE, RegressionSettings};
 use crate::mondrian::regression::state::{ForestState, Without, in_messages};
@@ -251,12 +251,11 @@ impl MondrianRegressor {
         Ok(found.into_iter().enumerate().map(|(i, row)| row.moments(state, |d| rows.at(i, d))).collect())
     }
 
-    /// The whole predictive mixture of every row: where each row's components begin (and all end), and the
-    /// components.
+    /// The whole predictive distribution of every row (eq. 6.5), with quantiles and intervals.
     ///
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
-    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
+    pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<GaussianMixtures> {
         let posterior = self.forest_posterior(run)?;
         let mut filled = Vec::new();
         let rows = self.forest.domain.complete(rows, &mut filled)?;
@@ -265,7 +264,9 @@ impl MondrianRegressor {
         let (state, tails) = (posterior.state, posterior.state.tails.as_ref());
         posterior.complete(found.iter_mut().map(|row| &mut row.joint), state.limit(), (rows, false), run)?;
         let found = found.into_iter().enumerate();
-        Ok(ragged(found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d)))))
+        Ok(GaussianMixtures::of_rows(
+            found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d))),
+        ))
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as
@@ -274,7 +275,7 @@ impl MondrianRegressor {
     ///
     /// # Errors
     /// [`Error::UnknownId`]; an interrupt.
-    pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<(Vec<usize>, Vec<Component>)> {
+    pub fn loo_dist(&self, ids: &[u64], run: &Run<'_>) -> Result<GaussianMixtures> {
         let rows = self.forest.row_index.find(ids)?;
         let posterior = self.forest_posterior(run)?;
         let state = posterior.state;
@@ -282,7 +283,7 @@ impl MondrianRegressor {
             let gather = LeftOut { posterior, without: None };
             let chunks = walk::predict_left_out(&self.forest, &rows, run, &gather)?;
             let found = chunks.into_iter().flat_map(|chunk| chunk.rows);
-            return Ok(ragged(found.map(|row| row.finish(state, None, None, |_| 0.0))));
+            return Ok(GaussianMixtures::of_rows(found.map(|row| row.finish(state, None, None, |_| 0.0))));
         };
         let (forest, settings) = (&self.forest, &self.posterior.settings);
         let lifetime = forest.settings.lifetime;
@@ -311,7 +312,7 @@ impl MondrianRegressor {
                 found.push(own.finish(state, None, solution.linear.as_ref(), |d| x[d]));
             }
         }
-        Ok(ragged(found.into_iter()))
+        Ok(GaussianMixtures::of_rows(found.into_iter()))
     }
 
     /// The hyperparameters in use.

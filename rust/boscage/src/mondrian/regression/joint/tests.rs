@@ -175,8 +175,7 @@ fn leaving_a_row_out_is_forgetting_it() {
     for (y, min_samples_split) in [(&y, 2), (&y, 5), (&steps, 2), (&steps, 5)] {
         let forest = fitted_to((&ids, &x, y), fixed(), min_samples_split);
         for (id, row) in ids.iter().zip(x.chunks(2)) {
-            let (_, components) = forest.loo_dist(&[*id], &run).unwrap();
-            let left_out: f64 = components.iter().map(|c| c.weight * c.mean).sum();
+            let left_out = forest.loo_dist(&[*id], &run).unwrap().get(0).unwrap().mean();
             let mut without = forest.clone();
             without.forget(&[*id]).unwrap();
             let (mean, _) = without.predict(Rows::from_f64(row, 2).unwrap(), &run).unwrap();

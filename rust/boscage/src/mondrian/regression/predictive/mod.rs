@@ -4,12 +4,13 @@
 //! (eq. 6.3), which [`hierarchy`](crate::mondrian::regression::hierarchy) computes. The forest's distribution is the
 //! average of its trees' (eq. 6.5). Its mean and variance (eq. 6.4) are sums over components, taken while trees are
 //! read one after the other, as a sum of squares about the mean, so that nothing cancels; quantiles and
-//! intervals need all components.
+//! intervals need all components, and `gaussian_mixture` has these.
 //!
 //! With the joint posterior the components keep their spread and are moved together, so that their mean is that of
 //! all trees as one Gaussian process; a trend is added to all of them. `left_out` has the same for training rows, each
 //! predicted by the forest without it.
 
+pub(crate) mod gaussian_mixture;
 pub(super) mod left_out;
 
 use crate::control::Run;
@@ -382,17 +383,6 @@ impl Visitor<NodeMoments> for Mixture<'_> {
         joint.mean += self.posterior.components((tree_index, tree), stops, Detail::Shape, paths, add);
         self.posterior.state.smooth((tree_index, &tree.arena), stops, &mut paths.joint, &mut joint.smoothed);
     }
-}
-
-/// Where each row's components begin, and where all end; and the components.
-pub(super) fn ragged(rows: impl Iterator<Item = Vec<Component>>) -> (Vec<usize>, Vec<Component>) {
-    let rows: Vec<Vec<Component>> = rows.collect();
-    let mut offsets = vec![0];
-    offsets.extend(rows.iter().scan(0, |end, row| {
-        *end += row.len();
-        Some(*end)
-    }));
-    (offsets, rows.into_iter().flatten().collect())
 }
 
 /// Shows the posterior mean and variance of every node's mean.

@@ -47,7 +47,7 @@ fn solved(covariance: &[Vec<f64>], columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 fn predict(forest: &MondrianRegressor, x: &[f64]) -> Vec<Component> {
-    forest.predict_dist(Rows::from_f64(x, 2).unwrap(), &Run::default()).unwrap().1
+    forest.predict_dist(Rows::from_f64(x, 2).unwrap(), &Run::default()).unwrap().components().to_vec()
 }
 
 /// Coefficients are those of universal kriging with the covariance that is read off the exported trees. Every component is
@@ -106,7 +106,8 @@ fn leaving_a_row_out_is_forgetting_it() {
     let (ids, x, y) = data(1);
     let forest = fitted((&ids, &x, &y), fixed());
     for (id, row) in ids.iter().zip(x.chunks(2)) {
-        let (_, left_out) = forest.loo_dist(&[*id], &run).unwrap();
+        let left_out = forest.loo_dist(&[*id], &run).unwrap();
+        let left_out = left_out.components();
         let mut without = forest.clone();
         without.forget(&[*id]).unwrap();
         let expected = predict(&without, row);
