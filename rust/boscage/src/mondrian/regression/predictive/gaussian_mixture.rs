@@ -80,6 +80,7 @@ impl GaussianMixtures {
     }
 
     /// The mixture of every row.
+    #[must_use]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = GaussianMixture<'_>> {
         let of_row = |ends: &[usize]| GaussianMixture { components: &self.components[ends[0]..ends[1]] };
         self.offsets.windows(2).map(of_row)

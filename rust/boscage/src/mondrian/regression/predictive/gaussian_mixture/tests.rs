@@ -13,6 +13,8 @@ use crate::random::Stream;
 
 /// Weight, mean and variance.
 type Numbers = (f64, f64, f64);
+/// A mixture, and quantiles by their probabilities.
+type Quantiles<'a> = (&'a [Numbers], &'a [(f64, f64)]);
 
 const SPREAD: [Numbers; 3] = [(0.2, -3.0, 1e-6), (0.5, 0.1, 4.0), (0.3, 1e3, 1e6)];
 const GAP: [Numbers; 2] = [(0.25, -1e6, 0.01), (0.75, 1e6, 100.0)];
@@ -30,7 +32,7 @@ fn finest(components: &[Component]) -> f64 {
 /// Quantiles, by bisection in arithmetic of 60 digits (mpmath).
 #[test]
 fn quantiles_are_those_of_many_digits() {
-    let known: [(&[Numbers], &[(f64, f64)]); 4] = [
+    let known: [Quantiles<'_>; 4] = [
         (
             &SPREAD,
             &[
@@ -117,7 +119,7 @@ fn probabilities_and_densities_are_those_of_many_digits() {
 fn one_component_is_a_gaussian() {
     // Quantiles of the standard normal distribution, in arithmetic of 60 digits (mpmath).
     let known = [
-        (5e-324, -38.467_405_617_144_344),
+        (f64::MIN_POSITIVE, -37.519_379_347_144_5),
         (1e-300, -37.047_096_299_361_2),
         (1e-12, -7.034_483_825_301_132),
         (0.025, -1.959_963_984_540_054_3),
@@ -213,19 +215,16 @@ fn quantiles_invert_the_distribution_function() {
     let mut uniform = || stream.unit();
     for _ in 0..300 {
         let n = 1 + (30.0 * uniform()) as usize;
-        let (means, scales) = (6.0 * uniform(), 8.0 * uniform());
-        let mut components: Vec<Component> = (0..n)
-            .map(|_| {
-                let mean = (uniform() - 0.5) * libm::exp(means * 4.0 * (uniform() - 0.5));
-                Component {
-                    weight: uniform().powi(4),
-                    mean,
-                    variance: libm::exp(4.0 * scales * (uniform() - 0.5)),
-                }
-            })
-            .collect();
-        let total: f64 = components.iter().map(|component| component.weight).sum();
-        components.iter_mut().for_each(|component| component.weight /= total);
+        // How many powers of e means and variances span.
+        let (far, wide) = (24.0 * uniform(), 32.0 * uniform());
+        let weights: Vec<f64> = (0..n).map(|_| uniform().powi(4)).collect();
+        let total: f64 = weights.iter().sum();
+        let component = |weight: f64| Component {
+            weight: weight / total,
+            mean: (uniform() - 0.5) * libm::exp(far * (uniform() - 0.5)),
+            variance: libm::exp(wide * (uniform() - 0.5)),
+        };
+        let components: Vec<Component> = weights.into_iter().map(component).collect();
         let mixture = GaussianMixture { components: &components };
         for p in [1e-290, 1e-20, 1e-5, uniform(), 0.5, uniform(), 1.0 - 1e-5, 1.0 - 1e-12] {
             let x = mixture.quantile(p).unwrap();
