@@ -356,18 +356,20 @@ def check(
         )
 
     def less(pairs: list[tuple[str, str]], what: str, n_sizes: int) -> tuple[bool | None, str]:
-        """Whether the first are less than the second, and where this is not so or not certain."""
-        certain, apart = True, []
+        """Whether the first are less than the second, and where not, or too close to tell."""
+        worse, close = [], []
         for one, other in pairs:
             for i, n in enumerate(spans):
                 both = zip(sizes, cells(one, what, i), cells(other, what, i), strict=True)
                 for size, small, large in list(both)[:n_sizes]:
+                    apart = small.mean() - large.mean()
+                    # Two standard errors.
                     error = 2.0 * np.sqrt((small.var() + large.var()) / max(len(small) - 1, 1))
-                    if small.mean() - large.mean() > error:
-                        certain = False
-                    if small.mean() - large.mean() > -error:
-                        apart.append(f"{one} after {size:,} rows, on the next {n:,}")
-        return (True if not apart else None if certain else False), "not " + "; ".join(apart)
+                    where = worse if apart > error else close if apart >= -error else []
+                    where.append(f"{one} and {other}, {size:,} rows, the next {n:,}")
+        if worse:
+            return False, "not for " + "; ".join(worse)
+        return None if close else True, "too close to tell for " + "; ".join(close)
 
     after = "after " + ", ".join(f"{size:,}" for size in sizes) + " rows. "
     # The thesis says so of all sizes but the largest.
