@@ -77,9 +77,9 @@ def run(section: Section, effort: Effort) -> None:
             f"{n} of the optimal in {len(cases)} of {n_cases} cases" for n, cases in cheaper.items()
         ),
         all(len(cases) == n_cases for cases in cheaper.values()),
-        "not than "
-        + "; ".join(
-            f"{n} of the optimal, but in {', '.join(cases) or 'none'}"
+        "not for "
+        + " and ".join(
+            f"{n} of the optimal" + (f" (but in {', '.join(cases)})" if cases else "")
             for n, cases in cheaper.items()
             if len(cases) < n_cases
         )

@@ -157,7 +157,7 @@ def run(section: Section, effort: Effort) -> None:
             "not the highest of the three"
             if agree
             else "R-hat is above 1.1, and an effective size does not compare samplers whose chains "
-            f"have not yet reached the same place; by the rank {what.upper()}, which looks at all "
+            f"have not yet reached the same place; by the {what.replace('ess', 'rank ESS')}, which looks at all "
             "chains, "
             + "; ".join(
                 f"{name}: "

@@ -155,7 +155,7 @@ impl ClassTable {
     }
 }
 
-/// Checks that labels are of one kind, as those before them are, and that none is NaN.
+/// Checks that no label is NaN, and that labels are of the kind that all those before them have, if these have one.
 ///
 /// # Errors
 /// [`Error::InvalidSetting`].
@@ -163,10 +163,9 @@ pub(super) fn check_labels(before: &[Label], labels: &[Label]) -> Result<()> {
     let name = "labels of classes";
     let is_nan = |label: &Label| matches!(label, Label::Float(value) if value.is_nan());
     validate::check(name, !labels.iter().any(is_nan), "numbers", &"NaN")?;
-    let Some(first) = before.first().or(labels.first()) else { return Ok(()) };
-    let other = |label: &&Label| label.kind() != first.kind();
-    // Files of earlier forests may have several kinds.
-    match labels.iter().find(other).filter(|_| !before.iter().any(|label| other(&label))) {
+    let Some(first) = before.first() else { return Ok(()) };
+    let is_other = |label: &&Label| label.kind() != first.kind();
+    match labels.iter().find(is_other).filter(|_| !before.iter().any(|label| is_other(&label))) {
         Some(label) => validate::check(name, false, "of one kind", &format!("{first} and {label}")),
         None => Ok(()),
     }
