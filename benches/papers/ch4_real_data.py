@@ -157,8 +157,8 @@ def run(section: Section, effort: Effort) -> None:
             "not the highest of the three"
             if agree
             else "R-hat is above 1.1, and an effective size does not compare samplers whose chains "
-            f"have not yet reached the same place; by the {what.replace('ess', 'rank ESS')}, which looks at all "
-            "chains, "
+            f"have not yet reached the same place; by the {what.replace('ess', 'rank ESS')}, which "
+            "looks at all chains, "
             + "; ".join(
                 f"{name}: "
                 + ", ".join(
