@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from benches._common import Array
 from benches.papers._data import load
 from benches.papers._report import Effort, Section, spread
 
@@ -30,13 +29,8 @@ WHY = {
 
 def depth(tree: MondrianTree) -> float:
     """Return the average depth of a row."""
-    levels: Array = np.zeros(len(tree.parent))
-    above = np.asarray(tree.parent)
-    while np.any(above >= 0):
-        levels += above >= 0
-        above = np.where(above >= 0, tree.parent[above], -1)
-    leaf = tree.children_left < 0
-    return float(np.average(levels[leaf], weights=tree.n_rows[leaf]))
+    depths, rows = tree.depth[tree.is_leaf], tree.n_rows[tree.is_leaf]
+    return float(np.average(depths, weights=rows))
 
 
 def run(section: Section, effort: Effort) -> None:
