@@ -535,17 +535,7 @@ class ClassifierFreezer(_Freezer):
 class RegressorFreezer(_Freezer):
     def __new__(cls, plan: CellPlan) -> Self: ...
     def target_moments(self) -> tuple[float, float, float]: ...
-    def set_hyperparameters(
-        self,
-        *,
-        mu: float,
-        gamma1: float,
-        gamma2: float,
-        noise_variance: float,
-        delay: float = 0.0,
-        coarse_variance: float = 0.0,
-        coarse_rate: float = 1.0,
-    ) -> None: ...
+    def set_hyperparameters(self, given: dict[str, float]) -> None: ...
     def grow(
         self, plan: CellPlan, X: _Rows, targets: NDArray[np.float64], *, n_threads: int = 1
     ) -> None: ...
@@ -670,18 +660,12 @@ class MondrianRegressor(_MondrianForest):
         posterior: str = "joint",
         hyperparameters: str = "loo",
         noise: str = "local",
-        mu: float | None = None,
-        gamma1: float | None = None,
-        gamma2: float | None = None,
+        given: dict[str, float] | None = None,
         noise_variance: float | None = None,
-        delay: float = 0.0,
-        coarse_variance: float = 0.0,
-        coarse_rate: float = 1.0,
         prior_scale: float | None = ...,
         prior_rate: float | None = ...,
         trend: str | None = None,
         trend_features: list[int] | None = None,
-        trend_variance: float | None = None,
         joint_kernel: str = "auto",
         share: tuple[int, int] | None = None,
     ) -> Self: ...
@@ -701,6 +685,7 @@ class MondrianRegressor(_MondrianForest):
         n_threads: int = 1,
         progress: _Progress | None = None,
     ) -> None: ...
+    def set_regression(self, other: Self) -> None: ...
     def partial_fit(
         self,
         X: _Rows,

@@ -444,10 +444,12 @@ def test_a_rows_weight_divides_its_noise(name: str) -> None:
         seed=1,
         posterior="exact",
         noise="global",
-        mu=HYPER.mu,
-        gamma1=HYPER.gamma1,
-        gamma2=HYPER.gamma2,
-        noise_variance=HYPER.noise,
+        given={
+            "mu": HYPER.mu,
+            "gamma1": HYPER.gamma1,
+            "gamma2": HYPER.gamma2,
+            "noise_variance": HYPER.noise,
+        },
         **({"min_samples_split": 4} | settings),
     )
     ranges = {"low": np.full(2, low), "high": np.full(2, high)}

@@ -32,7 +32,6 @@ from boscage.mondrian._forest.cell_plans import (
 )
 from boscage.mondrian._forest.growth import GrowthPlan
 from boscage.mondrian._regression import (
-    HYPERPARAMETERS,
     check_largest_target,
     hyperparameters_of,
 )
@@ -256,15 +255,14 @@ class Growth:
             if report is not None:
                 report(done, all_pairs)
         if hyperparameters:
-            freezer.set_hyperparameters(**hyperparameters)
+            freezer.set_hyperparameters(hyperparameters)
         return freezer.finish(n_threads=self._n_threads)
 
     def _given(self) -> dict[str, float] | None:
         """The hyperparameters of a regressor if they are given; none of a classifier."""
         settings = self.learned.settings
-        if "hyperparameters" in settings:
-            return None
-        return {name: settings[name] for name in HYPERPARAMETERS if name in settings}
+        given: dict[str, float] = settings.get("given", {})
+        return None if "hyperparameters" in settings else given
 
     def _chosen(self, freezer: Any) -> dict[str, float]:
         """What a rule chooses, now that the first tree has the moments of all targets."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,8 +23,10 @@ _MAX_FEATURE_NUMBER = 2**32 - 1
 # Of hyperparameters that are given.
 _NEEDED = ("mu", "gamma1", "gamma2", "noise_variance")
 
-HYPERPARAMETERS = (*_NEEDED, "delay", "coarse_variance", "coarse_rate")
-"""The names of what the compiled ``choose`` returns first."""
+_OF_HIERARCHY = (*_NEEDED, "delay", "coarse_variance", "coarse_rate")
+_OF_TREND = ("trend_variance", "trend_scale")
+_OF_JOINT = ("joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread")
+_OF_NOISE = ("noise_rows", "tail_share", "tail_offset", "tail_variance", "core_variance")
 
 
 def check_largest_target(largest: float) -> None:
@@ -37,8 +39,8 @@ def check_largest_target(largest: float) -> None:
 
 
 def hyperparameters_of(chosen: Sequence[float]) -> dict[str, float]:
-    """The hyperparameters among what the compiled ``choose`` returns."""
-    return dict(zip(HYPERPARAMETERS, chosen, strict=False))
+    """What the compiled ``choose`` returns, by name."""
+    return dict(zip((*_OF_HIERARCHY, *_OF_NOISE), chosen, strict=False))
 
 
 class RegressionForest(MondrianForest):
@@ -52,7 +54,26 @@ class RegressionForest(MondrianForest):
     trend: Literal["auto", "linear"] | Sequence[int] | None
     joint_kernel: Literal["auto", "trees", "limit"]
 
+    # Trees do not depend on them.
+    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {
+        "hyperparameters",
+        "noise",
+        "noise_variance",
+        "prior_scale",
+        "joint_kernel",
+    }
+
     def _settings(self) -> dict[str, Any]:
+        return self._settings_with(self._trend())
+
+    def _settings_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
+        if not isinstance(self.hyperparameters, Mapping):
+            return self._settings()
+        # They belong to the trend that the forest has.
+        return self._settings_with(self._choices_of(model))
+
+    def _settings_with(self, trend: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a forest with such settings of the trend."""
         noise_variance = self.noise_variance
         if noise_variance is not None:
             noise_variance = _validation.check_positive("noise_variance", noise_variance)
@@ -69,7 +90,7 @@ class RegressionForest(MondrianForest):
             "noise": self._noise(),
             "noise_variance": noise_variance,
             "prior_scale": prior_scale,
-            **self._trend(),
+            **trend,
         }
         if settings["posterior"] == "fast":
             self._refuse_unused()
@@ -109,8 +130,8 @@ class RegressionForest(MondrianForest):
 
     def _given_hyperparameters(
         self, given: Mapping[str, float], settings: Mapping[str, Any]
-    ) -> dict[str, float]:
-        """Hyperparameters that are all given, which must be those of the trend."""
+    ) -> dict[str, Any]:
+        """Hyperparameters that are all given, which must be those of trend, posterior and noise."""
         has_trend = settings["trend"] is not None
         if "trend_variance" in given and not has_trend:
             is_auto = isinstance(self.trend, str)
@@ -125,7 +146,17 @@ class RegressionForest(MondrianForest):
                 f"hyperparameters as a dict need trend_variance if trend={self.trend!r}: give it, "
                 "or trend=None"
             )
-        return _check_hyperparameters(given)
+        unused = {
+            "posterior='joint'": _OF_JOINT if settings["posterior"] != "joint" else (),
+            "noise='local'": _OF_NOISE if settings["noise"] != "local" else (),
+        }
+        for needed, names in unused.items():
+            if found := [name for name in names if name in given]:
+                raise ValueError(
+                    f"hyperparameters as a dict have {', '.join(found)}, which {needed} alone "
+                    "uses: leave them out"
+                )
+        return {"given": _check_hyperparameters(given)}
 
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
         return {"trend": model.trend, "trend_features": model.trend_features}
@@ -143,7 +174,7 @@ class RegressionForest(MondrianForest):
         **options: Any,
     ) -> dict[str, Any]:
         is_auto = _validation.is_word(self.trend, "auto")
-        # Hyperparameters that are given are those of a forest without a trend.
+        # Hyperparameters that are given come with the trend that they belong to.
         given = isinstance(self.hyperparameters, Mapping)
         if not is_auto or self.posterior != "joint" or given:
             return settings
@@ -186,6 +217,11 @@ class RegressionForest(MondrianForest):
     def _metadata(self) -> dict[str, Any]:
         given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
         return super()._metadata() | ({"hyperparameters": "given"} if given else {})
+
+    def _apply_changes(self, model: _core.MondrianRegressor) -> None:
+        super()._apply_changes(model)
+        settings = self._settings_of(model) | self._choices_of(model) | self._kept(model)
+        model.set_regression(self._new_model(settings, model.seed))
 
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
@@ -236,11 +272,13 @@ def _scalar(value: Any) -> Any:
 def _check_hyperparameters(given: Mapping[str, float]) -> dict[str, float]:
     """Hyperparameters that are all given, as arguments of the compiled model."""
     missing = [name for name in _NEEDED if name not in given]
-    unknown = sorted({*given} - {*HYPERPARAMETERS, "trend_variance"})
+    optional = (*_OF_HIERARCHY[len(_NEEDED) :], *_OF_TREND, *_OF_JOINT, *_OF_NOISE)
+    unknown = sorted({*given} - {*_NEEDED, *optional})
     if missing or unknown:
         raise ValueError(
             "hyperparameters as a dict needs mu, gamma1, gamma2 and noise_variance, and may have "
-            f"delay, coarse_variance and coarse_rate; missing: {missing}, unknown: {unknown}"
+            f"what else hyperparameters_ of another forest has ({', '.join(optional)}); missing: "
+            f"{missing}, unknown: {unknown}"
         )
     return {
         name: _validation.check_real(f"hyperparameters[{name!r}]", _scalar(value))

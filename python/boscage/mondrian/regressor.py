@@ -49,14 +49,15 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         How to choose the scales of the hierarchy: "loo" by the forest's leave-one-out predictions,
         "ml" by the trees' marginal likelihood, "heuristic" by the heuristic of section 6.3.2. "loo"
         judges all trees together, as they predict, and is the most accurate. Of more than 20,000
-        rows "loo" and "ml" look at 20,000, which the rows' contents choose. A dict, such as
-        another forest's ``hyperparameters_``, gives the scales themselves: ``mu``, ``gamma1``,
-        ``gamma2``, ``noise_variance``, and optionally any of ``delay`` (default 0),
-        ``coarse_variance`` (0) and ``coarse_rate`` (1), without which it is the prior of the
-        thesis. ``trend_variance`` comes with a
-        ``trend`` that is given, such as the other forest's ``trend_``: "auto" chooses none then.
-        With ``posterior="exact"`` and ``noise="global"`` a forest's own hyperparameters give its
-        predictions again.
+        rows "loo" and "ml" look at 20,000, which the rows' contents choose. They choose again
+        whenever rows have changed. A dict gives the scales themselves: ``mu``, ``gamma1``,
+        ``gamma2``, ``noise_variance``, and what else of ``hyperparameters_`` is not to be left out
+        (such as ``delay`` and ``coarse_variance``, which are 0 then). A forest of the same rows
+        that is given all of another one's ``hyperparameters_``, its ``feature_weights_``,
+        ``feature_maps_``, and its ``trend_`` as ``trend`` ("auto" chooses none beside a dict), has
+        its predictions. After a fit, ``forest.set_params(hyperparameters=forest.hyperparameters_)``
+        keeps what was chosen, from the next `partial_fit` on. Predictions after updates are then
+        several times as fast.
     noise : {"global", "local"}, default="local"
         Whether the noise variance is one number for all rows, or one for each node, smoothed down
         the tree like the means. "local" scales a node's variances, those of its mean, too, and
@@ -163,8 +164,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
     Attributes
     ----------
     hyperparameters_ : dict
-        ``mu``, ``gamma1``, ``gamma2``, ``noise_variance``, ``delay``, ``coarse_variance`` and
-        ``coarse_rate`` in use; with a trend ``trend_variance``.
+        ``mu``, ``gamma1``, ``gamma2``, ``noise_variance`` and all else that is given or was chosen,
+        by name.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -445,9 +446,19 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         ``mu``, ``gamma1``, ``gamma2`` and ``noise_variance``, and what ``prior_scale`` adds to the
         thesis' prior: ``delay``, ``coarse_variance`` and ``coarse_rate``. With the logistic
         function ``s``, the prior variance between times 0 and ``t`` is ``gamma1 * (s(gamma2 * (t -
-        delay)) - s(-gamma2 * delay)) + coarse_variance * tanh(coarse_rate * t / 2)``. With a trend,
-        ``trend_variance`` is the prior variance of its value at the middle of the reference ranges
-        (less ``mu``), and of what it gains along the range of each feature.
+        delay)) - s(-gamma2 * delay)) + coarse_variance * tanh(coarse_rate * t / 2)``.
+
+        With a trend, ``trend_variance`` is the prior variance of its value at the middle of the
+        reference ranges (less ``mu``), and of what it gains along the range of each feature, and
+        ``trend_scale`` a factor on the variances that decide how uncertain it is.
+
+        "loo" also fits what is here only then. With ``posterior="joint"``: ``joint_gamma1``,
+        ``joint_gamma2`` and ``joint_noise_variance`` of the sum of all trees, the share
+        ``joint_share`` of its mean in predictions, and ``tree_spread``, by which the distances of
+        the trees' own means from it are multiplied. With ``noise="local"``: ``noise_rows``, for
+        how many rows the noise of a node's parent counts, and the tails: a share ``tail_share`` of
+        the rows has the mean ``tail_offset``, in predicted standard deviations, and the variance
+        ``tail_variance``, the others ``core_variance``.
         """
         model = self._flushed()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())

@@ -44,11 +44,11 @@ pub use mondrian::{
     ClassPosterior, ClassTrend, ClassificationSettings, ClassifierCells, ClassifierFreezer, CoarsePrior,
     Component, Copies, Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier,
     FrozenForest, FrozenRegressor, GaussianMixture, GaussianMixtures, HyperparameterRule, Hyperparameters,
-    JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_KNOTS, MAX_LEVEL, MAX_REGRESSION_LIMIT_ROWS,
-    MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings, Noise, Posterior, Predictive,
-    RULE_ROWS, Rates, RegressionSettings, RegressorCells, RegressorFreezer, RowExtent, Substitute,
-    SubstituteTerm, TREND_ROWS, TargetKind, TargetMoments, Trend, TrendPart, calibrating_rows,
-    candidate_rates, extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
+    JointFit, JointKernel, LeftOutFit, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_KNOTS, MAX_LEVEL,
+    MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings,
+    Noise, Posterior, Predictive, RULE_ROWS, Rates, RegressionSettings, RegressorCells, RegressorFreezer,
+    RowExtent, Substitute, SubstituteTerm, TREND_ROWS, TailFit, TargetKind, TargetMoments, Trend, TrendPart,
+    calibrating_rows, candidate_rates, extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
     most_important_features,
 };
 pub use random::Stream;

@@ -59,6 +59,19 @@ GIVEN = {
     "coarse_variance": 0.75,
     "coarse_rate": 3.0,
 }
+LEFT_OUT_FIT = {
+    "trend_scale": 1.5,
+    "joint_gamma1": 1.25,
+    "joint_gamma2": 1.5,
+    "joint_noise_variance": 0.02,
+    "joint_share": 0.875,
+    "tree_spread": 0.5,
+    "noise_rows": 20.0,
+    "tail_share": 0.2,
+    "tail_offset": 1.0,
+    "tail_variance": 2.0,
+    "core_variance": 0.4375,
+}
 FILLED = [0.5, (0.25, [(0, 0.5, 0.125), (2, -0.5, 0.75)]), -0.5]
 UNIT: dict[str, Any] = {"feature_range": (0.0, 1.0)}
 
@@ -117,9 +130,8 @@ def without_notes(kind: Any, **params: Any) -> Callable[[Data], Any]:
 
 def fixed_hyperparameters(data: Data) -> Any:
     """Return a regressor whose hyperparameters are given from Rust."""
-    model = _core.MondrianRegressor(
-        n_estimators=3, mu=0.5, gamma1=1.0, gamma2=2.0, noise_variance=0.05, seed=7
-    )
+    given = {name: GIVEN[name] for name in ("mu", "gamma1", "gamma2", "noise_variance")}
+    model = _core.MondrianRegressor(n_estimators=3, given=given, seed=7)
     model.fit(data.x, data.y, low=np.zeros(N_FEATURES), high=np.ones(N_FEATURES))
     return boscage.load(io.BytesIO(model.to_bytes()))
 
@@ -305,6 +317,14 @@ def mondrian() -> dict[str, Recipe]:
         "regressor-trend-given": (
             wide,
             forest(numbers, trend="linear", hyperparameters=GIVEN | {"trend_variance": 0.6}),
+        ),
+        "regressor-kept-hyperparameters": (
+            wide,
+            forest(
+                numbers,
+                trend="linear",
+                hyperparameters=GIVEN | {"trend_variance": 0.6} | LEFT_OUT_FIT,
+            ),
         ),
         "regressor-fast-loo-global": (Data(n=24), forest(numbers, posterior="fast", **UNIT)),
     }

@@ -121,6 +121,10 @@ class GrowingForest(Estimator):
     def _settings(self) -> dict[str, Any]:
         """Checked keyword arguments of the compiled model, without the seed."""
 
+    def _settings_of(self, model: Any) -> dict[str, Any]:
+        """The same for a model that is to go on with what was chosen for another one."""
+        return self._settings()
+
     @abstractmethod
     def _new_model(self, settings: dict[str, Any], seed: int) -> Any:
         """An empty compiled model."""

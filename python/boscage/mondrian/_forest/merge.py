@@ -153,7 +153,7 @@ class MergingForest(StoredForest):
             model = own.copy()
             model.set_categories(to_core(tables))
             return model
-        settings = self._settings() | self._kept(own) | self._choices_of(theirs)
+        settings = self._settings_of(theirs) | self._kept(own) | self._choices_of(theirs)
         substitutes = own.substitutes if theirs.substitutes is None else theirs.substitutes
         domain = theirs.low, theirs.high, theirs.weights, theirs.maps
         plan = GrowthPlan(settings, own.seed, *domain, tables, substitutes, other._learned)

@@ -63,7 +63,7 @@ class WarmingForest(GrowingForest):
         before = self._model
         self._grow(
             self._stored_rows(),
-            settings=self._settings() | self._kept(before),
+            settings=self._settings_of(before) | self._kept(before),
             seed=before.seed,
             n_threads=self._n_threads(),
         )

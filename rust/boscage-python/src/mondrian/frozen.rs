@@ -1,6 +1,8 @@
 //! Forests without rows as Python classes, and what grows them group by group.
 
-use boscage::{CoarsePrior, Hyperparameters, TargetMoments};
+use std::collections::HashMap;
+
+use boscage::TargetMoments;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -12,7 +14,8 @@ use crate::gate;
 use crate::methods::{file_methods, only_a_model};
 use crate::mondrian::cell_plan::CellPlan;
 use crate::mondrian::feature_rates::map_arrays;
-use crate::mondrian::regressor::{MixtureArrays, dictionary, mixture_arrays};
+use crate::mondrian::hyperparameters::AllScales;
+use crate::mondrian::regressor::{MixtureArrays, mixture_arrays};
 
 /// A classifier without rows.
 #[pyclass(module = "boscage._core", frozen)]
@@ -132,8 +135,8 @@ impl FrozenRegressor {
     }
 
     /// The hyperparameters by name.
-    fn hyperparameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        dictionary(py, &self.0.hyperparameters(), None)
+    fn hyperparameters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        AllScales { hyper: Some(self.0.hyperparameters()), ..AllScales::default() }.dictionary(py)
     }
 }
 
@@ -264,21 +267,10 @@ impl RegressorFreezer {
     }
 
     /// Sets the hyperparameters, which `finish` needs.
-    #[pyo3(signature = (*, mu, gamma1, gamma2, noise_variance, delay=0.0, coarse_variance=0.0, coarse_rate=1.0))]
-    fn set_hyperparameters(
-        &mut self,
-        mu: f64,
-        gamma1: f64,
-        gamma2: f64,
-        noise_variance: f64,
-        delay: f64,
-        coarse_variance: f64,
-        coarse_rate: f64,
-    ) -> PyResult<()> {
-        let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
-        let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse };
+    fn set_hyperparameters(&mut self, given: HashMap<String, f64>) -> PyResult<()> {
+        let AllScales { hyper, .. } = AllScales::given(Some(&given))?;
         self.freezer()?;
         let freezer = self.freezer.as_mut().expect("it was looked at");
-        freezer.set_hyperparameters(hyper).map_err(to_python)
+        freezer.set_hyperparameters(hyper.expect("they are given")).map_err(to_python)
     }
 }

@@ -7,5 +7,6 @@ pub(crate) mod classifier;
 pub(crate) mod extra_trees;
 pub(crate) mod feature_rates;
 pub(crate) mod frozen;
+pub(crate) mod hyperparameters;
 pub(crate) mod missing;
 pub(crate) mod regressor;

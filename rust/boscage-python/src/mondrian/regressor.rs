@@ -1,11 +1,12 @@
 //! The Mondrian forest regressor as a Python class.
 
+use std::collections::HashMap;
+
 use boscage::{
-    Batch, CoarsePrior, Component, GaussianMixtures, Hyperparameters, MondrianSettings, RegressionSettings,
-    Run, TargetMoments, Trend,
+    Batch, Component, GaussianMixtures, MondrianSettings, RegressionSettings, Run, TargetMoments, Trend,
 };
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -15,6 +16,7 @@ use crate::gate;
 use crate::methods::{explanation_methods, file_methods, forest_methods, share_methods};
 use crate::mondrian::categories::{FeatureCategories, with_categories};
 use crate::mondrian::feature_rates;
+use crate::mondrian::hyperparameters::AllScales;
 use crate::mondrian::missing::{Substitutes, with_substitutes};
 use crate::settings::{self, domain, predictive};
 use crate::trees;
@@ -74,25 +76,6 @@ pub(crate) fn mixture_arrays<'py>(py: Python<'py>, mixtures: &GaussianMixtures) 
     )
 }
 
-pub(crate) fn dictionary<'py>(
-    py: Python<'py>,
-    hyper: &Hyperparameters,
-    trend_variance: Option<f64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("mu", hyper.mu)?;
-    dict.set_item("gamma1", hyper.gamma1)?;
-    dict.set_item("gamma2", hyper.gamma2)?;
-    dict.set_item("noise_variance", hyper.noise_variance)?;
-    dict.set_item("delay", hyper.delay)?;
-    dict.set_item("coarse_variance", hyper.coarse.variance)?;
-    dict.set_item("coarse_rate", hyper.coarse.rate)?;
-    if let Some(variance) = trend_variance {
-        dict.set_item("trend_variance", variance)?;
-    }
-    Ok(dict)
-}
-
 file_methods!(MondrianRegressor);
 forest_methods!(MondrianRegressor);
 explanation_methods!(MondrianRegressor);
@@ -102,7 +85,7 @@ share_methods!(MondrianRegressor);
 #[allow(non_snake_case)]
 impl MondrianRegressor {
     #[new]
-    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", mu=None, gamma1=None, gamma2=None, noise_variance=None, delay=0.0, coarse_variance=0.0, coarse_rate=1.0, prior_scale=Some(1.0), prior_rate=None, trend=None, trend_features=None, trend_variance=None, joint_kernel="auto", share=None))]
+    #[pyo3(signature = (*, n_estimators=100, lifetime=f64::INFINITY, min_samples_split=2, predictive="averaged", seed=0, posterior="joint", hyperparameters="loo", noise="local", given=None, noise_variance=None, prior_scale=Some(1.0), prior_rate=None, trend=None, trend_features=None, joint_kernel="auto", share=None))]
     fn new(
         n_estimators: usize,
         lifetime: f64,
@@ -112,18 +95,12 @@ impl MondrianRegressor {
         posterior: &str,
         hyperparameters: &str,
         noise: &str,
-        mu: Option<f64>,
-        gamma1: Option<f64>,
-        gamma2: Option<f64>,
+        given: Option<HashMap<String, f64>>,
         noise_variance: Option<f64>,
-        delay: f64,
-        coarse_variance: f64,
-        coarse_rate: f64,
         prior_scale: Option<f64>,
         prior_rate: Option<f64>,
         trend: Option<&str>,
         trend_features: Option<Vec<usize>>,
-        trend_variance: Option<f64>,
         joint_kernel: &str,
         share: Option<(usize, usize)>,
     ) -> PyResult<Self> {
@@ -137,27 +114,20 @@ impl MondrianRegressor {
             share: settings::share(share),
         };
         settings.check().map_err(to_python)?;
-        let given = match (mu, gamma1, gamma2, noise_variance) {
-            (Some(mu), Some(gamma1), Some(gamma2), Some(noise_variance)) => {
-                let coarse = CoarsePrior { variance: coarse_variance, rate: coarse_rate };
-                Some(Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse })
-            }
-            (None, None, None, _) => None,
-            _ => {
-                return Err(PyValueError::new_err(
-                    "mu, gamma1, gamma2 and noise_variance are given all together, or noise_variance alone",
-                ));
-            }
-        };
+        let given = AllScales::given(given.as_ref())?;
         let regression = RegressionSettings {
             posterior: settings::posterior(posterior)?,
             rule: settings::rule(hyperparameters)?,
             noise: settings::noise(noise)?,
-            hyperparameters: given,
-            noise_variance: if given.is_some() { None } else { noise_variance },
+            hyperparameters: given.hyper,
+            left_out_fit: given.left_out_fit,
+            noise_variance,
             prior_scale,
-            trend: settings::trend(trend)?
-                .then_some(Trend { features: trend_features, variance: trend_variance }),
+            trend: settings::trend(trend)?.then_some(Trend {
+                features: trend_features,
+                variance: given.trend_variance,
+                scale: given.trend_scale,
+            }),
             joint_kernel: settings::joint_kernel(joint_kernel)?,
             prior_rate,
         };
@@ -219,6 +189,13 @@ impl MondrianRegressor {
         let weights = optional("sample_weight", sample_weight.as_ref())?;
         let model = self.model_mut()?;
         gate::brief(py, || model.partial_fit(Batch { rows, ids, weights }, y))
+    }
+
+    /// Takes the settings of another one's posterior, which trees do not depend on.
+    fn set_regression(&mut self, other: &Self) -> PyResult<()> {
+        self.model_mut()?.set_regression(other.regression.clone()).map_err(to_python)?;
+        self.regression = other.regression.clone();
+        Ok(())
     }
 
     #[pyo3(signature = (X, *, n_threads=1))]
@@ -294,11 +271,21 @@ impl MondrianRegressor {
     }
 
     #[pyo3(signature = (*, n_threads=1))]
-    fn hyperparameters<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Bound<'py, PyDict>> {
+    fn hyperparameters<'py>(
+        &self,
+        py: Python<'py>,
+        n_threads: usize,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let model = self.model()?;
-        let work = |run: &Run<'_>| Ok((model.hyperparameters(run)?, model.trend_variance(run)?));
-        let (hyper, trend_variance) = gate::run(py, n_threads, None, work)?;
-        dictionary(py, &hyper, trend_variance)
+        let work = |run: &Run<'_>| {
+            Ok(AllScales {
+                hyper: Some(model.hyperparameters(run)?),
+                left_out_fit: model.left_out_fit(run)?,
+                trend_variance: model.trend_variance(run)?,
+                trend_scale: model.trend_scale(run)?,
+            })
+        };
+        gate::run(py, n_threads, None, work)?.dictionary(py)
     }
 
     /// The number of trees, the first ones, that must be together.
@@ -408,8 +395,14 @@ impl MondrianRegressor {
     /// The hyperparameters, if they were given.
     #[getter]
     fn given_hyperparameters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let variance = self.regression.trend.as_ref().and_then(|trend| trend.variance);
-        self.regression.hyperparameters.map(|hyper| dictionary(py, &hyper, variance)).transpose()
+        let trend = self.regression.trend.as_ref();
+        AllScales {
+            hyper: self.regression.hyperparameters,
+            left_out_fit: self.regression.left_out_fit,
+            trend_variance: trend.and_then(|trend| trend.variance),
+            trend_scale: trend.and_then(|trend| trend.scale),
+        }
+        .dictionary(py)
     }
 
     /// As given; none if it has no effect.

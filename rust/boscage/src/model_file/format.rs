@@ -54,8 +54,10 @@ pub(crate) const CLASS_SHARES: u32 = 18;
 pub(crate) const CLASS_TREND: u32 = 19;
 /// Version 19, with a flag before a regressor's rate of the prior's coarse part: whether left-out rows choose it.
 pub(crate) const FITTED_PRIOR_RATE: u32 = 20;
+/// Version 20, with what belongs to a regressor's hyperparameters that are given after the rate of the prior's coarse part.
+pub(crate) const LEFT_OUT_FIT: u32 = 21;
 /// The newest version.
-pub(crate) const NEWEST: u32 = FITTED_PRIOR_RATE;
+pub(crate) const NEWEST: u32 = LEFT_OUT_FIT;
 
 /// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
 /// values and categories.

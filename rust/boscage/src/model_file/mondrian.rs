@@ -3,8 +3,8 @@
 use super::domain::{read_domain, write_domain};
 use super::format::{
     CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CLASS_TREND, CUT_FEATURES, FITTED_PRIOR_RATE, ITEM,
-    JOINT_CLASSES, JOINT_KERNEL, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader, SUBSTITUTES,
-    TREND, Writer,
+    JOINT_CLASSES, JOINT_KERNEL, LEFT_OUT_FIT, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader,
+    SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::{Rows, Scalar, SparseRow};
@@ -19,6 +19,7 @@ use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
+use crate::mondrian::regression::left_out_fit::{JointFit, LeftOutFit, TailFit};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{
     HyperparameterRule, Noise, OLD_PRIOR_RATE, PRIOR_RATES, Posterior, RegressionSettings, Trend,
@@ -62,8 +63,10 @@ pub(super) fn classifier_version(model: &MondrianClassifier) -> u32 {
 /// The oldest version that can hold a regressor.
 pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let settings = &model.posterior.settings;
+    let has_scale = settings.trend.as_ref().is_some_and(|trend| trend.scale.is_some());
     let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
     let of_settings = match (settings.joint_kernel, &settings.trend, beyond) {
+        _ if has_scale || settings.left_out_fit != LeftOutFit::default() => LEFT_OUT_FIT,
         _ if settings.prior_rate.is_none() => FITTED_PRIOR_RATE,
         _ if settings.prior_rate != Some(OLD_PRIOR_RATE) => PRIOR_RATE,
         (JointKernel::Limit | JointKernel::Auto, ..) => JOINT_KERNEL,
@@ -169,10 +172,44 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     if let Some(rate) = settings.prior_rate.filter(|_| version >= PRIOR_RATE) {
         writer.f64(rate);
     }
+    if version >= LEFT_OUT_FIT {
+        write_left_out_fit(writer, settings);
+    }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
         writer.f64(y);
     }
+}
+
+fn write_left_out_fit(writer: &mut Writer, settings: &RegressionSettings) {
+    let LeftOutFit { joint, noise_rows, tails } = &settings.left_out_fit;
+    let joint = joint.map(|JointFit { gamma1, gamma2, noise_variance, share, spread }| {
+        [gamma1, gamma2, noise_variance, share, spread]
+    });
+    let tails = tails
+        .map(|TailFit { share, offset, variance, core_variance }| [share, offset, variance, core_variance]);
+    writer.list(joint.as_slice().as_flattened(), |writer, value| writer.f64(*value));
+    writer.f64(*noise_rows);
+    writer.list(tails.as_slice().as_flattened(), |writer, value| writer.f64(*value));
+    let scale = settings.trend.as_ref().and_then(|trend| trend.scale);
+    writer.list(scale.as_slice(), |writer, value| writer.f64(*value));
+}
+
+fn read_left_out_fit(reader: &mut Reader<'_>) -> Result<LeftOutFit> {
+    let joint = match reader.f64s("joint")?[..] {
+        [] => None,
+        [gamma1, gamma2, noise_variance, share, spread] => {
+            Some(JointFit { gamma1, gamma2, noise_variance, share, spread })
+        }
+        ref other => return Err(reader.expected("no number or five", other.len())),
+    };
+    let noise_rows = reader.f64("noise_rows")?;
+    let tails = match reader.f64s("tails")?[..] {
+        [] => None,
+        [share, offset, variance, core_variance] => Some(TailFit { share, offset, variance, core_variance }),
+        ref other => return Err(reader.expected("no number or four", other.len())),
+    };
+    Ok(LeftOutFit { joint, noise_rows, tails })
 }
 
 pub(super) fn read_regressor(reader: &mut Reader<'_>, run: &Run<'_>) -> Result<MondrianRegressor> {
@@ -223,12 +260,12 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
     };
     let noise_variance = read_optional(reader, "noise_variance")?;
     let prior_scale = if reader.version < PRIOR { None } else { read_optional(reader, "prior_scale")? };
-    let trend = if reader.version < TREND || !reader.flag("has_trend")? {
+    let mut trend = if reader.version < TREND || !reader.flag("has_trend")? {
         None
     } else {
         let features = reader.list("trend_features", 8, |reader| reader.size(ITEM))?;
         let variance = read_optional(reader, "trend_variance")?;
-        Some(Trend { features: (!features.is_empty()).then_some(features), variance })
+        Some(Trend { features: (!features.is_empty()).then_some(features), variance, scale: None })
     };
     let joint_kernel = if reader.version < JOINT_KERNEL {
         JointKernel::Trees
@@ -245,11 +282,20 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
         }
         _ => Some(OLD_PRIOR_RATE),
     };
+    let mut left_out_fit = LeftOutFit::default();
+    if reader.version >= LEFT_OUT_FIT {
+        left_out_fit = read_left_out_fit(reader)?;
+        let scale = read_optional(reader, "trend_scale")?;
+        if let Some(trend) = &mut trend {
+            trend.scale = scale;
+        }
+    }
     Ok(RegressionSettings {
         posterior,
         rule,
         noise,
         hyperparameters,
+        left_out_fit,
         noise_variance,
         prior_scale,
         prior_rate,

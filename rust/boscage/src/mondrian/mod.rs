@@ -57,6 +57,7 @@ pub use regression::frozen::{FrozenRegressor, RegressorFreezer};
 pub use regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters};
 pub use regression::hierarchy::tree_predictive::Component;
 pub use regression::hyperparameters::choice::{RULE_ROWS, TargetMoments};
+pub use regression::left_out_fit::{JointFit, LeftOutFit, TailFit};
 pub use regression::predictive::gaussian_mixture::{GaussianMixture, GaussianMixtures};
 pub use regression::regressor::MondrianRegressor;
 pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};

@@ -18,6 +18,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{
     Hyperparameters, Messages, Told, UnitClocks,
 };
 use crate::mondrian::regression::hyperparameters::choice::TargetMoments;
+use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::mondrian::regression::moments::{Moments, NodeMoments};
 use crate::mondrian::regression::predictive::gaussian_mixture::GaussianMixtures;
 use crate::mondrian::regression::regressor::Regression;
@@ -65,7 +66,14 @@ impl FrozenPosterior for Regression {
             let clocks = UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay);
             Ok(Messages::upward(tree, &tree.statistics, &tree.arena.preorder(), &hyper, &clocks))
         })?;
-        self.state = OnceLock::from(ForestState { hyper, messages, scales: None, tails: None, joint: None });
+        self.state = OnceLock::from(ForestState {
+            hyper,
+            messages,
+            scales: None,
+            tails: None,
+            left_out_fit: LeftOutFit::default(),
+            joint: None,
+        });
         Ok(())
     }
 

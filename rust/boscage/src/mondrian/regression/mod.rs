@@ -9,6 +9,7 @@
 //! - `hierarchy` is the posterior of one tree; `predictive` joins the predictions of all trees.
 //! - `hyperparameters` has the rules that choose `mu_H`, `gamma_1`, `gamma_2` and `sigma_y^2` (section 6.3.2
 //!   and beyond).
+//! - `left_out_fit` is what a rule fits beside them.
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together, and `trend` gives it a linear
 //!   mean.
@@ -25,6 +26,7 @@ pub(crate) mod frozen;
 pub(crate) mod hierarchy;
 pub(crate) mod hyperparameters;
 pub(crate) mod joint;
+pub(crate) mod left_out_fit;
 pub(crate) mod moments;
 pub(crate) mod noise;
 pub(crate) mod predictive;

@@ -16,6 +16,7 @@ use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::solution::JointWeights;
+use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::predictive::gaussian_mixture::GaussianMixtures;
 use crate::mondrian::regression::predictive::left_out::LeftOut;
@@ -169,7 +170,11 @@ impl NodePosterior for Regression {
                 bytes.extend(b"features");
                 bytes.extend(features.iter().flat_map(|&feature| (feature as u64).to_le_bytes()));
             }
-            bytes.extend(trend.variance.into_iter().flat_map(f64::to_le_bytes));
+            bytes.extend(trend.variance.into_iter().chain(trend.scale).flat_map(f64::to_le_bytes));
+        }
+        for (name, value) in settings.left_out_fit.numbers() {
+            bytes.extend(name.as_bytes());
+            bytes.extend(value.to_le_bytes());
         }
         if settings.joint_kernel != JointKernel::Trees {
             bytes.extend(b"joint_kernel");
@@ -196,16 +201,24 @@ impl MondrianRegressor {
         targets: &[f64],
         run: &Run<'_>,
     ) -> Result<Self> {
-        regression.check()?;
-        let of_trend = regression.trend.as_ref().and_then(|trend| trend.features.as_ref()?.last());
-        if let Some(last) = of_trend.filter(|last| **last >= domain.n_features()) {
-            let (expected, found) = ("one of features that there are", format!("feature {last}"));
-            return Err(Error::InvalidSetting { name: "trend", expected, found });
-        }
+        check_settings(&regression, &domain)?;
         let targets = check_targets(batch.rows.n_rows(), targets)?;
         validate::check_largest(targets.iter().copied())?;
         let posterior = Regression::new(regression);
         Self::draw(settings, posterior, domain, batch, &targets, run)
+    }
+
+    /// Gives the posterior other settings, which trees do not depend on: the forest is then the one that was fitted with them.
+    ///
+    /// # Errors
+    /// As for those of `fit`. After an error nothing has changed.
+    pub fn set_regression(&mut self, regression: RegressionSettings) -> Result<()> {
+        check_settings(&regression, &self.forest.domain)?;
+        let regression = regression.effective();
+        if regression != self.posterior.settings {
+            self.posterior = Regression::new(regression);
+        }
+        Ok(())
     }
 
     /// Adds rows. Any batching and order gives the same forest, bit for bit. Updates are lazy: trees insert the rows when
@@ -331,6 +344,24 @@ impl MondrianRegressor {
         Ok(self.posterior.state(&self.forest, run)?.trend().map(Linear::variance))
     }
 
+    /// The factor on the variances of the joint model where it decides how uncertain the trend's coefficients are, if there is a
+    /// trend.
+    ///
+    /// # Errors
+    /// An interrupt, while it is chosen.
+    pub fn trend_scale(&self, run: &Run<'_>) -> Result<Option<f64>> {
+        Ok(self.posterior.state(&self.forest, run)?.trend().map(Linear::scale))
+    }
+
+    /// What was fitted beside the hyperparameters: given with them, and with the trend's variance and scale, it gives the
+    /// predictions of this forest again.
+    ///
+    /// # Errors
+    /// An interrupt, while it is fitted.
+    pub fn left_out_fit(&self, run: &Run<'_>) -> Result<LeftOutFit> {
+        Ok(self.posterior.state(&self.forest, run)?.left_out_fit)
+    }
+
     /// The value of the trend at the middle of all reference ranges, less the prior mean, and its slopes in units of the target
     /// per unit of each feature; none if there is no trend.
     ///
@@ -396,6 +427,16 @@ impl MondrianRegressor {
         let state = self.posterior.state_by_trees(&self.forest, run)?;
         Ok(ForestPosterior::new(&self.forest, &self.posterior.settings, state))
     }
+}
+
+fn check_settings(regression: &RegressionSettings, domain: &Domain) -> Result<()> {
+    regression.check()?;
+    let of_trend = regression.trend.as_ref().and_then(|trend| trend.features.as_ref()?.last());
+    if let Some(last) = of_trend.filter(|last| **last >= domain.n_features()) {
+        let (expected, found) = ("one of features that there are", format!("feature {last}"));
+        return Err(Error::InvalidSetting { name: "trend", expected, found });
+    }
+    Ok(())
 }
 
 pub(super) fn check_targets(n_rows: usize, targets: &[f64]) -> Result<Vec<f64>> {

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::joint::kernel::{JointKernel, MAX_REGRESSION_LIMIT_ROWS};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::validate::{Interval, check_within};
 
 /// How the posterior at a node is computed.
@@ -53,6 +54,8 @@ pub struct RegressionSettings {
     pub noise: Noise,
     /// All hyperparameters, if they are given: then updates cost a path, not a tree.
     pub hyperparameters: Option<Hyperparameters>,
+    /// What belongs to hyperparameters that are given, as far as posterior and noise use it.
+    pub left_out_fit: LeftOutFit,
     /// The noise variance, if it is known; the others are chosen by the rule.
     pub noise_variance: Option<f64>,
     /// The standard deviation of the predictive far from all rows, in units of the targets' own; at least 1. None leaves
@@ -78,6 +81,9 @@ pub struct Trend {
     /// The coefficients' prior variance, which belongs to the hyperparameters: given if these are, else that under which the targets are
     /// most likely.
     pub variance: Option<f64>,
+    /// The factor on the joint model's variances where it decides how uncertain the coefficients are: given or not as the variance is,
+    /// and 1 if the variance alone is given.
+    pub scale: Option<f64>,
 }
 
 impl Default for RegressionSettings {
@@ -87,6 +93,7 @@ impl Default for RegressionSettings {
             rule: HyperparameterRule::default(),
             noise: Noise::default(),
             hyperparameters: None,
+            left_out_fit: LeftOutFit::default(),
             noise_variance: None,
             prior_scale: Some(1.0),
             prior_rate: None,
@@ -122,7 +129,8 @@ impl RegressionSettings {
     /// # Errors
     /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
     /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, a `prior_rate` beyond its bounds,
-    /// or a trend without the joint posterior, or whose variance is not given just where the hyperparameters are.
+    /// a trend without the joint posterior, or whose variance is not given just where the hyperparameters are, or a fit that is
+    /// out of range, or without hyperparameters.
     pub fn check(&self) -> Result<()> {
         let positive = |name, value: f64| {
             if value > 0.0 && value.is_finite() {
@@ -168,6 +176,19 @@ impl RegressionSettings {
                     return refused("one without a variance where a rule chooses it", "a variance");
                 }
             }
+            if let Some(scale) = trend.scale {
+                if trend.variance.is_none() {
+                    return refused("one without a scale where its variance is not given", "a scale");
+                }
+                positive("trend_scale", scale)?;
+            }
+        }
+        self.left_out_fit.check()?;
+        if let Some((name, _)) =
+            self.left_out_fit.numbers().first().filter(|_| self.hyperparameters.is_none())
+        {
+            let expected = "none where a rule chooses it";
+            return Err(Error::InvalidSetting { name, expected, found: "a number".into() });
         }
         if let Some(hyper) = &self.hyperparameters {
             positive("coarse_rate", hyper.coarse.rate)?;
@@ -208,10 +229,19 @@ impl RegressionSettings {
         if self.posterior == Posterior::Fast || self.hyperparameters.is_some() {
             self.prior_scale = None;
         }
-        if self.prior_scale.is_none() {
-            self.prior_rate = Some(OLD_PRIOR_RATE);
-        } else if self.rule != HyperparameterRule::LeaveOneOut || self.posterior != Posterior::Joint {
-            self.prior_rate.get_or_insert(LEAST_PRIOR_RATE);
+        if self.posterior != Posterior::Joint {
+            self.left_out_fit.joint = None;
+        }
+        if self.noise == Noise::Global {
+            self.left_out_fit = LeftOutFit { joint: self.left_out_fit.joint, ..LeftOutFit::default() };
+        }
+        // Where a fit of the joint posterior is given, predictions beside all rows are as wide as where it was fitted.
+        if self.left_out_fit.joint.is_none() {
+            if self.prior_scale.is_none() {
+                self.prior_rate = Some(OLD_PRIOR_RATE);
+            } else if self.rule != HyperparameterRule::LeaveOneOut || self.posterior != Posterior::Joint {
+                self.prior_rate.get_or_insert(LEAST_PRIOR_RATE);
+            }
         }
         self
     }

@@ -18,8 +18,8 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hy
 use crate::mondrian::regression::hyperparameters::choice::{self, TargetMoments};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Chosen;
 use crate::mondrian::regression::hyperparameters::{marginal_likelihood, trial};
+use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::predictive::{ForestPosterior, Paths, Running, TwoMoments};
 use crate::mondrian::regression::regressor::MondrianRegressor;
 use crate::mondrian::regression::settings::{HyperparameterRule, Posterior, RegressionSettings};
@@ -50,7 +50,7 @@ impl RegressionSettings {
 
 impl MondrianRegressor {
     /// What all trees are to know, as numbers: `mu`, `gamma_1`, `gamma_2`, the noise variance, the delay, the coarse variance and
-    /// rate, what a parent's factor of local noise counts as, and the factors, offsets and shares of the noise's tails, if it has tails.
+    /// rate, and the [`LeftOutFit`](crate::LeftOutFit)'s.
     ///
     /// # Errors
     /// A share that lacks trees which choose; an interrupt.
@@ -149,38 +149,33 @@ impl MondrianRegressor {
     }
 }
 
+/// The numbers of a fit without a joint posterior, as far as there are any.
+const FITTED: [&str; 5] = ["noise_rows", "tail_share", "tail_offset", "tail_variance", "core_variance"];
+
 impl Chosen {
     /// What [`MondrianRegressor::choose`] returns.
     pub(super) fn numbers(self) -> Vec<f64> {
         let Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse } = self.hyper;
-        let mut numbers =
-            vec![mu, gamma1, gamma2, noise_variance, delay, coarse.variance, coarse.rate, self.prior];
-        let of_tails = |NoiseTails { factors, offsets, shares }| [factors, offsets, shares];
-        numbers.extend(self.tails.into_iter().flat_map(of_tails).flatten());
+        let mut numbers = vec![mu, gamma1, gamma2, noise_variance, delay, coarse.variance, coarse.rate];
+        let fit = LeftOutFit { joint: None, ..self.left_out_fit() };
+        numbers.extend(fit.numbers().into_iter().map(|(_, value)| value));
         numbers
     }
 
     /// # Errors
     /// Other numbers.
     pub(super) fn of_numbers(numbers: &[f64]) -> Result<Self> {
-        let (&[mu, gamma1, gamma2, noise_variance, delay, variance, rate, prior], tails) =
-            numbers.split_first_chunk().ok_or(Error::Length {
-                what: "chosen",
-                found: numbers.len(),
-                expected: 8,
-                why: "as `choose` returns",
-            })?;
-        let tails = match *tails {
-            [] => None,
-            [a, b, c, d, e, f] => Some(NoiseTails { factors: [a, b], offsets: [c, d], shares: [e, f] }),
-            _ => {
-                let why = "as `choose` returns";
-                return Err(Error::Length { what: "chosen", found: numbers.len(), expected: 14, why });
-            }
-        };
+        let why = "as `choose` returns";
+        let refused = || Error::Length { what: "chosen", found: numbers.len(), expected: 7, why };
+        let (&[mu, gamma1, gamma2, noise_variance, delay, variance, rate], fitted) =
+            numbers.split_first_chunk().ok_or_else(refused)?;
+        if !matches!(fitted.len(), 0 | 1 | 5) {
+            return Err(refused());
+        }
+        let number = |name: &str| FITTED.iter().zip(fitted).find(|(own, _)| **own == name).map(|(_, v)| *v);
         let coarse = CoarsePrior { variance, rate };
         let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse };
-        Ok(Chosen { tails, prior, ..Chosen::alone(hyper) })
+        Ok(Self::of(hyper, &LeftOutFit::of_numbers(number)?))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::mondrian::regression::joint::equations::Equations;
 use crate::mondrian::regression::joint::solution::{JointWeights, Solution};
 use crate::mondrian::regression::joint::tree_mean::{self, JointPath};
 use crate::mondrian::regression::joint::{Standard, common_order};
+use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -37,6 +38,8 @@ pub(super) struct ForestState {
     pub(super) scales: Option<Vec<Vec<f64>>>,
     /// Factors of some rows beside them.
     pub(super) tails: Option<NoiseTails>,
+    /// What was chosen beside the hyperparameters.
+    pub(super) left_out_fit: LeftOutFit,
     /// For the joint posterior.
     pub(super) joint: Option<JointState>,
 }
@@ -69,15 +72,17 @@ impl ForestState {
     /// # Errors
     /// An interrupt.
     pub(super) fn of<S: Scalar>(
-        Chosen { hyper, clocks, together, tails, prior }: Chosen,
+        chosen: Chosen,
         settings: &RegressionSettings,
         forest: &Forest<NodeMoments>,
         storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Self> {
+        let left_out_fit = chosen.left_out_fit();
+        let Chosen { hyper, clocks, together, tails, prior } = chosen;
         let lifetime = forest.settings.lifetime;
         if settings.posterior == Posterior::Fast {
-            return Ok(Self { hyper, messages: Vec::new(), scales: None, tails, joint: None });
+            return Ok(Self { hyper, messages: Vec::new(), scales: None, tails, left_out_fit, joint: None });
         }
         let mut residuals = None;
         let joint = match settings.posterior {
@@ -114,7 +119,7 @@ impl ForestState {
             Noise::Global => None,
             Noise::Local => Some(local_noise::estimate(observed, storage, &messages, &hyper, prior, run)?),
         };
-        Ok(Self { hyper, messages, scales, tails, joint })
+        Ok(Self { hyper, messages, scales, tails, left_out_fit, joint })
     }
 
     /// The trend, if there is one.
@@ -216,9 +221,10 @@ impl Without {
 
 /// What is given of the trend.
 fn given(settings: &RegressionSettings, model: &Standard) -> Given {
-    let variance = settings.trend.as_ref().and_then(|trend| trend.variance);
+    let trend = settings.trend.as_ref();
+    let variance = trend.and_then(|trend| trend.variance);
     // Hyperparameters that are given are the whole model.
-    let scale = settings.hyperparameters.map(|_| 1.0);
+    let scale = settings.hyperparameters.map(|_| trend.and_then(|trend| trend.scale).unwrap_or(1.0));
     Given { variance: variance.map(|variance| model.variance_of(variance)), scale }
 }
 

@@ -42,12 +42,12 @@ impl CellShare<Regression> {
     /// # Errors
     /// They are not.
     pub fn given(&self) -> Result<Vec<f64>> {
-        let given = self.model.posterior.settings.hyperparameters.ok_or_else(|| Error::InvalidSetting {
+        let given = Chosen::given(&self.model.posterior.settings).ok_or_else(|| Error::InvalidSetting {
             name: "hyperparameters",
             expected: "given",
             found: "a rule".into(),
         })?;
-        Ok(Chosen::alone(given).numbers())
+        Ok(given.numbers())
     }
 
     /// What other owners need of this one's messages, given what [`MondrianRegressor::choose`] has chosen.
@@ -90,7 +90,9 @@ impl CellShare<Regression> {
     /// Trees that are not joined; numbers or words that are not those; an interrupt. The share is then as it was.
     pub fn set_messages(&mut self, chosen: &[f64], messages: &[&[u64]], run: &Run<'_>) -> Result<()> {
         self.check_stage(Stage::Joined)?;
-        let Chosen { hyper, tails, .. } = Chosen::of_numbers(chosen)?;
+        let chosen = Chosen::of_numbers(chosen)?;
+        let left_out_fit = chosen.left_out_fit();
+        let Chosen { hyper, tails, .. } = chosen;
         let known = self.read_of_stubs(messages, |words| {
             let (precision, mean) = (words.number()?, words.number()?);
             Ok(Told { message: Message { precision, mean }, clock: words.number()? })
@@ -99,7 +101,7 @@ impl CellShare<Regression> {
         let messages = storage.peek(
             |storage| with_storage!(storage, storage => self.all_messages(storage, &hyper, &known, run)),
         )?;
-        let state = ForestState { hyper, messages, scales: None, tails, joint: None };
+        let state = ForestState { hyper, messages, scales: None, tails, left_out_fit, joint: None };
         self.model.posterior.state = OnceLock::from(state);
         Ok(())
     }

@@ -127,8 +127,8 @@ pub(crate) fn choose_from<S: Scalar>(
     storage: &Storage<S, NodeMoments>,
     run: &Run<'_>,
 ) -> Result<Chosen> {
-    if let Some(hyper) = settings.hyperparameters {
-        return Ok(Chosen::alone(hyper));
+    if let Some(given) = Chosen::given(settings) {
+        return Ok(given);
     }
     let n = forest.n_rows();
     let trend = settings.trend.as_ref().filter(|_| n > 0);

@@ -16,13 +16,13 @@ use crate::data::Scalar;
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::regression::hierarchy::belief_propagation::{Hyperparameters, UnitClocks};
+use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters, UnitClocks};
 use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
 use crate::mondrian::regression::hyperparameters::trial::{Clocks, LeftOut, Trial};
 use crate::mondrian::regression::joint::Standard;
+use crate::mondrian::regression::left_out_fit::{JointFit, LeftOutFit, NOISE_ROWS};
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::noise::local_noise::PRIOR;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
 use crate::mondrian::regression::settings::{Noise, Posterior, RegressionSettings};
 use crate::mondrian::regression::trend::start_line::StartLine;
@@ -53,6 +53,21 @@ pub(crate) struct Together {
     pub(crate) spread: f64,
 }
 
+impl Together {
+    fn of(mu: f64, fit: &JointFit) -> Self {
+        let JointFit { gamma1, gamma2, noise_variance, share, spread } = *fit;
+        let coarse = CoarsePrior::NONE;
+        let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay: 0.0, coarse };
+        Self { model: Standard::new(&hyper), share, spread }
+    }
+
+    fn numbers(&self) -> JointFit {
+        let Self { model, share, spread } = *self;
+        let Hyperparameters { gamma1, gamma2, noise_variance, .. } = model.in_units();
+        JointFit { gamma1, gamma2, noise_variance, share, spread }
+    }
+}
+
 /// Everything that a rule chooses.
 #[derive(Debug)]
 pub(crate) struct Chosen {
@@ -70,7 +85,26 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// Hyperparameters, and nothing else.
     pub(crate) fn alone(hyper: Hyperparameters) -> Self {
-        Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: PRIOR }
+        Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: NOISE_ROWS }
+    }
+
+    /// What settings give, if they do.
+    pub(crate) fn given(settings: &RegressionSettings) -> Option<Self> {
+        settings.hyperparameters.map(|hyper| Self::of(hyper, &settings.left_out_fit))
+    }
+
+    pub(crate) fn of(hyper: Hyperparameters, fit: &LeftOutFit) -> Self {
+        let together = fit.joint.map(|joint| Together::of(hyper.mu, &joint));
+        Self { together, tails: fit.tails.map(NoiseTails::of), prior: fit.noise_rows, ..Self::alone(hyper) }
+    }
+
+    /// What there is beside the hyperparameters.
+    pub(crate) fn left_out_fit(&self) -> LeftOutFit {
+        LeftOutFit {
+            joint: self.together.as_ref().map(Together::numbers),
+            noise_rows: self.prior,
+            tails: self.tails.as_ref().map(NoiseTails::numbers),
+        }
     }
 }
 
@@ -110,7 +144,9 @@ pub(crate) fn maximise<S: Scalar>(
     let joint = match settings.posterior {
         Posterior::Joint => {
             let standard = Standard::new(&heuristic);
-            Some(trial.joint(standard, line, settings, |point| at(&standard.hyper, fixed, point))?)
+            let (model, errors) =
+                trial.joint(standard, line, settings, |point| at(&standard.hyper, fixed, point))?;
+            Some((Standard::new(&model.in_units()), errors))
         }
         Posterior::Exact | Posterior::Fast => None,
     };
@@ -192,7 +228,7 @@ impl<S: Scalar> Search<'_, S> {
     fn evaluate(&mut self, [share, gamma2, spread, prior]: [i32; 4]) -> Result<(f64, Chosen)> {
         let hyper = at(&self.heuristic, self.fixed, [share, gamma2]);
         let spread = (f64::from(spread) / FULL_SPREAD).clamp(0.0, 1.0);
-        let prior = PRIOR * f64::from(prior).exp2();
+        let prior = NOISE_ROWS * f64::from(prior).exp2();
         let left_out = self.left_out(&hyper)?;
         let (score, chosen) = self.judge(hyper, &left_out, (spread, prior), f64::INFINITY);
         // Variances that are too great far away are judged as they will be, unless the point is much worse without that.

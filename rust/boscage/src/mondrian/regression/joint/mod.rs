@@ -71,6 +71,19 @@ impl Standard {
         variance / (self.unit * self.unit)
     }
 
+    /// The hyperparameters in the targets' units. The model that [`new`](Self::new) makes of them is this one to the last bit if
+    /// `new` made this one: the unit is the root of its square.
+    pub(crate) fn in_units(&self) -> Hyperparameters {
+        let square = self.unit * self.unit;
+        let Hyperparameters { gamma1, noise_variance, .. } = self.hyper;
+        Hyperparameters {
+            mu: self.mu,
+            gamma1: square * gamma1,
+            noise_variance: square * noise_variance,
+            ..self.hyper
+        }
+    }
+
     /// A difference of targets in the model's units.
     fn difference_of(&self, difference: f64) -> f64 {
         difference / self.unit

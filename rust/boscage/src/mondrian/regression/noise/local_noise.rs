@@ -26,9 +26,6 @@ use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
 
-/// Rows for which a parent's factor counts (`a` above) unless it is chosen by leave-one-out.
-pub(crate) const PRIOR: f64 = 10.0;
-
 /// The factor on a node's variances, by tree and node; a parent's counts for `prior` rows.
 ///
 /// # Errors

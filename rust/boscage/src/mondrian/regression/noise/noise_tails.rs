@@ -14,6 +14,7 @@
 //! distance 0 are added to the averages, so that few rows do not make tails differ.
 
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;
+use crate::mondrian::regression::left_out_fit::TailFit;
 
 const STEPS: usize = 15;
 /// The share of the wide one at the start.
@@ -57,12 +58,26 @@ impl NoiseTails {
         let square = |k: usize| shares[k] * (factors[k] + offsets[k] * offsets[k]);
         let variance = square(0) + square(1);
         let unit = variance.sqrt();
-        let standard = Self {
-            factors: factors.map(|factor| factor / variance),
-            offsets: offsets.map(|offset| offset / unit),
-            shares,
+        let standard = TailFit {
+            share: shares[1],
+            offset: offsets[1] / unit,
+            variance: factors[1] / variance,
+            core_variance: factors[0] / variance,
         };
-        (standard, variance, score)
+        (Self::of(standard), variance, score)
+    }
+
+    pub(crate) fn of(tails: TailFit) -> Self {
+        Self {
+            factors: [tails.core_variance, tails.variance],
+            offsets: [tails.core_offset(), tails.offset],
+            shares: [1.0 - tails.share, tails.share],
+        }
+    }
+
+    pub(crate) fn numbers(&self) -> TailFit {
+        let Self { factors: [core_variance, variance], offsets: [_, offset], shares: [_, share] } = *self;
+        TailFit { share, offset, variance, core_variance }
     }
 
     fn step(&self, rows: &[Vec<(f64, f64)>], weights: &[f64], least: f64) -> Self {

@@ -137,6 +137,11 @@ impl Linear {
         self.unit * self.unit * self.posterior.variance
     }
 
+    /// The factor on all variances of the joint model where it decides how uncertain the coefficients are.
+    pub(crate) fn scale(&self) -> f64 {
+        self.posterior.scale
+    }
+
     /// The first coefficient, and slopes in units of the target per unit of each feature.
     pub(crate) fn by_feature(&self, n_features: usize) -> (f64, Vec<f64>) {
         (self.coefficients[0], self.columns.slopes(&self.coefficients, n_features))

@@ -17,7 +17,7 @@ const VARIANCE: f64 = 0.8;
 fn fixed() -> RegressionSettings {
     RegressionSettings {
         hyperparameters: Some(HYPER),
-        trend: Some(Trend { variance: Some(VARIANCE), features: None }),
+        trend: Some(Trend { variance: Some(VARIANCE), ..Trend::default() }),
         noise: Noise::Global,
         joint_kernel: JointKernel::Trees,
         ..RegressionSettings::default()

@@ -1,0 +1,206 @@
+//! What the leave-one-out rule fits beside the hyperparameters of the hierarchy, as plain numbers.
+//!
+//! Together with the hyperparameters they determine predictions. So a forest that is given what another one has chosen
+//! predicts the same, and one that keeps its own does not choose again after each update.
+
+use crate::error::{Error, Result};
+use crate::validate::{Interval, check_within};
+
+/// Rows for which a parent's factor of local noise counts unless a rule chooses.
+pub(crate) const NOISE_ROWS: f64 = 10.0;
+
+const SHARES: Interval = (0.0, 1.0, "from 0 to 1");
+/// A tail that has all rows leaves none for the rest, and one without rows is no tail.
+const TAIL_SHARES: Interval = (1e-12, 0.5, "from 1e-12 to 0.5");
+/// By how much tails may change the variance.
+const ROUNDING: f64 = 1e-6;
+
+/// What is fitted to rows that are left out, beside the hyperparameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeftOutFit {
+    /// Of the joint posterior; None: it has the hierarchy's hyperparameters, and the trees keep their spread.
+    pub joint: Option<JointFit>,
+    /// Of local noise: for how many rows a parent's factor counts.
+    pub noise_rows: f64,
+    /// Of local noise; None: it is Gaussian.
+    pub tails: Option<TailFit>,
+}
+
+/// The joint posterior's own hyperparameters, and its part in the predictions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JointFit {
+    /// `gamma_1` of the sum of all trees.
+    pub gamma1: f64,
+    /// `gamma_2` of the sum of all trees.
+    pub gamma2: f64,
+    /// The noise variance beside the sum of all trees.
+    pub noise_variance: f64,
+    /// The joint mean's share in the mean, beside that of the trees' own means.
+    pub share: f64,
+    /// Factor on the distances of the trees' own means from the mean.
+    pub spread: f64,
+}
+
+/// The tails of the noise: a share of the rows lies to one side, with a variance of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TailFit {
+    /// Of the rows, at most a half.
+    pub share: f64,
+    /// Of the mean of these rows, in standard deviations of all.
+    pub offset: f64,
+    /// Of these rows, in units of that of all.
+    pub variance: f64,
+    /// Of the other rows, in the same units; together all have the variance 1.
+    pub core_variance: f64,
+}
+
+impl TailFit {
+    /// The mean of the other rows, so that all have the mean 0.
+    pub(crate) fn core_offset(&self) -> f64 {
+        -self.share * self.offset / (1.0 - self.share)
+    }
+
+    fn variance_of_all(&self) -> f64 {
+        let square = |variance: f64, offset: f64| variance + offset * offset;
+        self.share * square(self.variance, self.offset)
+            + (1.0 - self.share) * square(self.core_variance, self.core_offset())
+    }
+}
+
+impl Default for LeftOutFit {
+    fn default() -> Self {
+        Self { joint: None, noise_rows: NOISE_ROWS, tails: None }
+    }
+}
+
+impl LeftOutFit {
+    /// All numbers, with names, but those that say what is so without a fit.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<(&'static str, f64)> {
+        let joint = self.joint.map(|JointFit { gamma1, gamma2, noise_variance, share, spread }| {
+            [
+                ("joint_gamma1", gamma1),
+                ("joint_gamma2", gamma2),
+                ("joint_noise_variance", noise_variance),
+                ("joint_share", share),
+                ("tree_spread", spread),
+            ]
+        });
+        let has_own_rows = self.noise_rows.to_bits() != NOISE_ROWS.to_bits() || self.tails.is_some();
+        let tails = self.tails.map(|TailFit { share, offset, variance, core_variance }| {
+            [
+                ("tail_share", share),
+                ("tail_offset", offset),
+                ("tail_variance", variance),
+                ("core_variance", core_variance),
+            ]
+        });
+        let noise_rows = has_own_rows.then_some(("noise_rows", self.noise_rows));
+        joint.into_iter().flatten().chain(noise_rows).chain(tails.into_iter().flatten()).collect()
+    }
+
+    /// Those that [`numbers`](Self::numbers) says, by name.
+    ///
+    /// # Errors
+    /// Some numbers of the joint posterior, or of the tails, without the others of it.
+    pub fn of_numbers(number: impl Fn(&str) -> Option<f64>) -> Result<Self> {
+        let all = |names: &[&'static str]| -> Result<Option<Vec<f64>>> {
+            let found: Vec<f64> = names.iter().filter_map(|name| number(name)).collect();
+            if found.is_empty() || found.len() == names.len() {
+                return Ok((!found.is_empty()).then_some(found));
+            }
+            let lacking = names.iter().find(|name| number(name).is_none()).copied().unwrap_or_default();
+            let expected = "given, as other numbers that belong to it are";
+            Err(Error::InvalidSetting { name: lacking, expected, found: "none".into() })
+        };
+        let joint = ["joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread"];
+        let joint = all(&joint)?.map(|found| JointFit {
+            gamma1: found[0],
+            gamma2: found[1],
+            noise_variance: found[2],
+            share: found[3],
+            spread: found[4],
+        });
+        let tails = all(&["tail_share", "tail_offset", "tail_variance", "core_variance"])?;
+        let tails = tails.map(|found| TailFit {
+            share: found[0],
+            offset: found[1],
+            variance: found[2],
+            core_variance: found[3],
+        });
+        Ok(Self { joint, noise_rows: number("noise_rows").unwrap_or(NOISE_ROWS), tails })
+    }
+
+    /// # Errors
+    /// A number that is out of range; tails that change the variance.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (name, value) in self.numbers() {
+            match name {
+                "joint_share" | "tree_spread" => check_within(name, value, SHARES)?,
+                "tail_share" => check_within(name, value, TAIL_SHARES)?,
+                "tail_offset" if value.is_finite() => {}
+                _ if name != "tail_offset" && value > 0.0 && value.is_finite() => {}
+                _ => {
+                    let expected = if name == "tail_offset" { "finite" } else { "positive and finite" };
+                    return Err(Error::InvalidSetting { name, expected, found: value.to_string() });
+                }
+            }
+        }
+        let of_all = self.tails.map_or(1.0, |tails| tails.variance_of_all());
+        if (of_all - 1.0).abs() <= ROUNDING {
+            return Ok(());
+        }
+        let (name, expected) = ("tails", "a core and a tail with the variance 1 together");
+        Err(Error::InvalidSetting { name, expected, found: of_all.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIT: LeftOutFit = LeftOutFit {
+        joint: Some(JointFit { gamma1: 2.0, gamma2: 0.5, noise_variance: 0.1, share: 0.9, spread: 0.25 }),
+        noise_rows: 40.0,
+        tails: Some(TailFit { share: 0.2, offset: 1.0, variance: 2.0, core_variance: 0.4375 }),
+    };
+
+    fn of(numbers: &[(&'static str, f64)]) -> Result<LeftOutFit> {
+        LeftOutFit::of_numbers(|name| numbers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value))
+    }
+
+    #[test]
+    fn numbers_say_it_all() {
+        assert_eq!(of(&FIT.numbers()).unwrap(), FIT);
+        assert_eq!(of(&LeftOutFit::default().numbers()).unwrap(), LeftOutFit::default());
+        assert!(LeftOutFit::default().numbers().is_empty());
+        let tails = LeftOutFit { noise_rows: NOISE_ROWS, joint: None, ..FIT };
+        assert_eq!(of(&tails.numbers()).unwrap(), tails);
+    }
+
+    #[test]
+    fn numbers_that_belong_together_come_together() {
+        for left_out in ["tree_spread", "tail_share"] {
+            let rest: Vec<_> = FIT.numbers().into_iter().filter(|(name, _)| *name != left_out).collect();
+            assert!(of(&rest).unwrap_err().to_string().contains(left_out));
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        FIT.check().unwrap();
+        for (name, value) in FIT.numbers() {
+            for wrong in [f64::NAN, f64::INFINITY, -1e9] {
+                let numbers: Vec<_> = FIT
+                    .numbers()
+                    .into_iter()
+                    .map(|(own, value)| (own, if own == name { wrong } else { value }))
+                    .collect();
+                let refused = of(&numbers).unwrap().check();
+                assert!(refused.is_err(), "{name} of {wrong} in place of {value}");
+            }
+        }
+        let wider = TailFit { core_variance: 0.5, ..FIT.tails.unwrap() };
+        assert!(LeftOutFit { tails: Some(wider), ..FIT }.check().is_err());
+    }
+}
