@@ -32,6 +32,7 @@ __all__ = [
     "bart_kernels",
     "calibrating_rows",
     "candidate_rates",
+    "distinct_rows",
     "extra_trees_rates",
     "fill_missing",
     "first_by_contents",
@@ -765,6 +766,11 @@ def candidate_rates(
 def fill_missing(
     X: _Rows, substitutes: _Substitutes, low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> NDArray[np.float64] | None: ...
+def distinct_rows(
+    X: _Rows,
+    y: NDArray[np.float64],
+    sample_weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.uint32] | None: ...
 def first_by_contents(
     X: _Rows,
     y: NDArray[np.float64],

@@ -44,7 +44,7 @@ def fit(x: Array, y: Array, hyper: bp.Hyperparameters | None = HYPER, **settings
         "noise": "global",
     }
     if hyper is not None:
-        given |= {
+        given["given"] = {
             "mu": hyper.mu,
             "gamma1": hyper.gamma1,
             "gamma2": hyper.gamma2,

@@ -96,6 +96,13 @@ def models() -> dict[str, Any]:
     line = _core.MondrianRegressor(trend="linear", trend_features=[0], **by_trees)
     line.fit(x, y, sample_weight=weights, **shared)
     found["numbers, with weights of rows"] = line
+    given = dict.fromkeys(["mu", "gamma1", "gamma2", "noise_variance", "trend_variance"], 0.5)
+    given |= dict.fromkeys(["joint_gamma1", "joint_gamma2", "joint_noise_variance"], 0.5)
+    given |= {"joint_share": 1.0, "tree_spread": 0.5, "trend_scale": 2.0}
+    given |= {"tail_share": 0.5, "tail_offset": 0.0, "tail_variance": 1.5, "core_variance": 0.5}
+    kept = _core.MondrianRegressor(trend="linear", given=given, **by_trees)
+    kept.fit(x, y, **shared)
+    found["numbers, with hyperparameters that were kept"] = kept
     limit = _core.MondrianRegressor(n_estimators=2, trend="linear", seed=1)
     # Few rows: some mutations ask for 65,000 trees, which are a valid model.
     limit.fit(x[:8], y[:8], **shared)
@@ -119,6 +126,7 @@ MODELS = [
     "classes, with weights of rows",
     "numbers, with weights of rows",
     "numbers, by the limit of trees",
+    "numbers, with hyperparameters that were kept",
 ]
 
 

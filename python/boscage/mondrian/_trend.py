@@ -58,7 +58,7 @@ def choose_trend(
 
     Categories have no slope: no category lies beyond the others.
     """
-    some = sample.first(MAX_ROWS)
+    some = sample.without_repetitions().first(MAX_ROWS)
     if len(some.X) < MIN_ROWS or np.ptp(some.y) == 0.0:
         return []
     domain = {"low": low, "high": high, "weights": learned.weights, "maps": learned.maps}

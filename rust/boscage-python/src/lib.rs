@@ -64,6 +64,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(mondrian::classifier::calibrating_rows, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::extra_trees::extra_trees_rates, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::candidate_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(mondrian::feature_rates::distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::first_by_contents, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::first_of_keys, module)?)?;
     module.add_function(wrap_pyfunction!(mondrian::feature_rates::keys_of_contents, module)?)?;

@@ -48,7 +48,7 @@ pub use mondrian::{
     MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings,
     Noise, Posterior, Predictive, RULE_ROWS, Rates, RegressionSettings, RegressorCells, RegressorFreezer,
     RowExtent, Substitute, SubstituteTerm, TREND_ROWS, TailFit, TargetKind, TargetMoments, Trend, TrendPart,
-    calibrating_rows, candidate_rates, extra_trees_rates, first_by_contents, first_of_keys, keys_of_contents,
-    most_important_features,
+    calibrating_rows, candidate_rates, distinct_rows, extra_trees_rates, first_by_contents, first_of_keys,
+    keys_of_contents, most_important_features,
 };
 pub use random::Stream;

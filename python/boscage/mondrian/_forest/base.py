@@ -131,7 +131,11 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
         return _validation.check_count("min_samples_split", self.min_samples_split, 2)
 
     def _apply_changes(self, model: Any) -> None:
-        """Pass changed parameters that do not shape the trees, already checked, to the model."""
+        """Pass changed parameters that do not shape the trees, already checked, to the model.
+
+        Compares with the model and not with earlier parameters, since an earlier change may have
+        been interrupted.
+        """
         if model.predictive != self.predictive:
             model.set_predictive(self.predictive)
 
@@ -312,8 +316,8 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
             self._enforce_window(window)
         if self._warming is not None:
             self._warming = replace(self._warming, n_rows=self._warming.n_rows + rows.shape[0])
+        self._apply_changes(model)
         if changed:
-            self._apply_changes(model)
             self._grown_with = self.get_params(deep=False)
 
     def _set_tables(self, tables: Tables) -> None:

@@ -44,9 +44,18 @@ class Sample:
 
     def first(self, n: int) -> Sample:
         """The first so many of the rows, or all."""
-        weights = None if self.weights is None else self.weights[:n]
-        in_forest = None if self.in_forest is None else self.in_forest[:n]
-        return Sample(self.X[:n], self.y[:n], weights, self.n_rows, in_forest)
+        return self.taken(slice(n))
+
+    def taken(self, rows: IntArray | slice) -> Sample:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        in_forest = None if self.in_forest is None else self.in_forest[rows]
+        return Sample(self.X[rows], self.y[rows], weights, self.n_rows, in_forest)
+
+    def without_repetitions(self) -> Sample:
+        """Each row once, if some were repeated, target and all."""
+        distinct = _core.distinct_rows(self.X, self.y, self.weights)
+        return self if distinct is None else self.taken(distinct.astype(np.intp))
 
     def with_new(self, n: int) -> FloatArray:
         """Rows of which the first so many are new to a forest of the others."""

@@ -117,6 +117,7 @@ def learn_rates_and_maps(
 
     Weights count where candidates are judged, and not in what they are.
     """
+    sample = sample.without_repetitions()
     some, y = sample.X, sample.y
     n_held = min(STAGE.held_out, len(some) // 3)
     learn: dict[str, Any] = {"low": low, "high": high, "seed": seed, "n_threads": n_threads}

@@ -98,6 +98,23 @@ pub(crate) fn first_by_contents<'py>(
     Ok(vector(py, first))
 }
 
+/// The numbers of rows without their copies; None if there are no copies.
+#[pyfunction]
+#[pyo3(signature = (X, y, sample_weight=None))]
+#[allow(non_snake_case)]
+pub(crate) fn distinct_rows<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
+) -> PyResult<Option<Bound<'py, PyArray1<u32>>>> {
+    let rows = X.rows_with_missing()?;
+    let y = slice("y", &y)?;
+    let weights = optional("sample_weight", sample_weight.as_ref())?;
+    let distinct = gate::brief(py, || boscage::distinct_rows(rows, (y, weights)))?;
+    Ok(distinct.map(|rows| vector(py, rows)))
+}
+
 /// The keys of rows' features, from which `first_of_keys` finds the order of a seed.
 #[pyfunction]
 #[allow(non_snake_case)]

@@ -45,8 +45,7 @@ pub(crate) const CLASS_KERNEL: u32 = 14;
 pub(crate) const FROZEN: u32 = 15;
 /// Version 13, with the rate of the prior's coarse part after a regressor's joint kernel.
 pub(crate) const PRIOR_RATE: u32 = 16;
-/// Version 16 or 15, with a flag after the weights of features: whether those of weight 0 have coordinates. Rows may be
-/// sparse.
+/// Version 16 or 15, with a flag after the weights of features: whether those of weight 0 have coordinates; sparse rows.
 pub(crate) const CUT_FEATURES: u32 = 17;
 /// Version 17, where a classifier's calibration may be 2.
 pub(crate) const CLASS_SHARES: u32 = 18;
@@ -59,8 +58,7 @@ pub(crate) const LEFT_OUT_FIT: u32 = 21;
 /// The newest version.
 pub(crate) const NEWEST: u32 = LEFT_OUT_FIT;
 
-/// The oldest version that can hold a model of trees without weights; `complete` is that of models without missing
-/// values and categories.
+/// The oldest version that can hold trees without weights; `complete` is that without missing values and categories.
 pub(crate) fn version_of_trees(kinds: &FeatureKinds, complete: u32) -> u32 {
     if kinds.has_categories() {
         TREE_CATEGORIES

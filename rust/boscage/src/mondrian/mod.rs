@@ -60,5 +60,6 @@ pub use regression::hyperparameters::choice::{RULE_ROWS, TargetMoments};
 pub use regression::left_out_fit::{JointFit, LeftOutFit, TailFit};
 pub use regression::predictive::gaussian_mixture::{GaussianMixture, GaussianMixtures};
 pub use regression::regressor::MondrianRegressor;
+pub use regression::repetitions::distinct_rows;
 pub use regression::settings::{HyperparameterRule, Noise, Posterior, RegressionSettings, Trend};
 pub use regression::trend::TrendPart;

@@ -4,7 +4,7 @@
 //! predicts the same, and one that keeps its own does not choose again after each update.
 
 use crate::error::{Error, Result};
-use crate::validate::{Interval, check_within};
+use crate::validate::{Interval, SUMS_OF_SQUARES, check_within};
 
 /// Rows for which a parent's factor of local noise counts unless a rule chooses.
 pub(crate) const NOISE_ROWS: f64 = 10.0;
@@ -138,6 +138,7 @@ impl LeftOutFit {
             match name {
                 "joint_share" | "tree_spread" => check_within(name, value, SHARES)?,
                 "tail_share" => check_within(name, value, TAIL_SHARES)?,
+                "joint_gamma1" | "joint_noise_variance" => check_within(name, value, SUMS_OF_SQUARES)?,
                 "tail_offset" if value.is_finite() => {}
                 _ if name != "tail_offset" && value > 0.0 && value.is_finite() => {}
                 _ => {

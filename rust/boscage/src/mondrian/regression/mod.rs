@@ -10,6 +10,7 @@
 //! - `hyperparameters` has the rules that choose `mu_H`, `gamma_1`, `gamma_2` and `sigma_y^2` (section 6.3.2
 //!   and beyond).
 //! - `left_out_fit` is what a rule fits beside them.
+//! - `repetitions` finds rows that were repeated, which count once there.
 //! - `noise` lets the noise differ from place to place.
 //! - `joint` is the model in which the trees explain the targets together, and `trend` gives it a linear
 //!   mean.
@@ -31,6 +32,7 @@ pub(crate) mod moments;
 pub(crate) mod noise;
 pub(crate) mod predictive;
 pub(crate) mod regressor;
+pub(crate) mod repetitions;
 pub(crate) mod settings;
 mod share;
 mod state;

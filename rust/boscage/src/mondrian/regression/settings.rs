@@ -5,7 +5,7 @@ use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::joint::kernel::{JointKernel, MAX_REGRESSION_LIMIT_ROWS};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::left_out_fit::LeftOutFit;
-use crate::validate::{Interval, check_within};
+use crate::validate::{Interval, SUMS_OF_SQUARES, check_targets, check_within};
 
 /// How the posterior at a node is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,7 +127,8 @@ impl RegressionSettings {
     }
 
     /// # Errors
-    /// A hyperparameter that is not positive and finite (`mu`: finite; the coarse variance: not negative), a
+    /// A hyperparameter that is not positive and finite (`mu`: a target that may be; the coarse variance: not negative), a
+    /// variance that no targets have, a
     /// delay that is negative or too long or beside a coarse part, a `prior_scale` below 1, a `prior_rate` beyond its bounds,
     /// a trend without the joint posterior, or whose variance is not given just where the hyperparameters are, or a fit that is
     /// out of range, or without hyperparameters.
@@ -165,7 +166,9 @@ impl RegressionSettings {
                 }
                 // A greater share, or a lesser one, would only be lost in rounding.
                 (Some(variance), true) => {
-                    let share = self.hyperparameters.map_or(1.0, |hyper| variance / hyper.gamma1);
+                    let of_trees = self.left_out_fit.joint.map(|joint| joint.gamma1);
+                    let gamma1 = of_trees.or(self.hyperparameters.map(|hyper| hyper.gamma1));
+                    let share = variance / gamma1.unwrap_or(1.0);
                     check_within("trend_variance / gamma1", share, TREND_SHARES)?;
                 }
                 (None, false) => {}
@@ -192,12 +195,13 @@ impl RegressionSettings {
         }
         if let Some(hyper) = &self.hyperparameters {
             positive("coarse_rate", hyper.coarse.rate)?;
-            if hyper.coarse.variance != 0.0 {
-                positive("coarse_variance", hyper.coarse.variance)?;
-            }
-            positive("gamma1", hyper.gamma1)?;
             positive("gamma2", hyper.gamma2)?;
-            positive("noise_variance", hyper.noise_variance)?;
+            let of_coarse = Some(("coarse_variance", hyper.coarse.variance)).filter(|own| own.1 != 0.0);
+            let variances = [("gamma1", hyper.gamma1), ("noise_variance", hyper.noise_variance)];
+            for (name, variance) in variances.into_iter().chain(of_coarse) {
+                positive(name, variance)?;
+                check_within(name, variance, SUMS_OF_SQUARES)?;
+            }
             if !(0.0..=MAX_DELAY / hyper.gamma2).contains(&hyper.delay) {
                 let (expected, found) = ("from 0 to 300 / gamma2", hyper.delay.to_string());
                 return Err(Error::InvalidSetting { name: "delay", expected, found });
@@ -206,10 +210,11 @@ impl RegressionSettings {
                 let (expected, found) = ("0 where the prior has a coarse part", hyper.delay.to_string());
                 return Err(Error::InvalidSetting { name: "delay", expected, found });
             }
-            if !hyper.mu.is_finite() {
-                let found = hyper.mu.to_string();
-                return Err(Error::InvalidSetting { name: "mu", expected: "finite", found });
-            }
+            check_targets(&[hyper.mu]).map_err(|_| Error::InvalidSetting {
+                name: "mu",
+                expected: "finite, and a target that may be",
+                found: hyper.mu.to_string(),
+            })?;
         }
         Ok(())
     }

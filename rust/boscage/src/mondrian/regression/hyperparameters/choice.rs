@@ -17,6 +17,7 @@ use crate::mondrian::regression::hyperparameters::leave_one_out::{self, Chosen};
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::common_order;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::repetitions::distinct_of_keys;
 use crate::mondrian::regression::settings::{
     HyperparameterRule, LEAST_PRIOR_RATE, Posterior, RegressionSettings, Trend,
 };
@@ -86,29 +87,51 @@ pub(crate) fn choose<S: Scalar>(
     if is_brief || forest.n_rows() <= RULE_ROWS {
         return choose_from(all, settings, forest, storage, run);
     }
-    let some = of_first_rows(settings, forest, run)?;
+    let first = first_of_contents(
+        keys(forest)?,
+        (&forest.targets_by_arrival(), forest.weights_by_arrival().as_deref()),
+        RULE_ROWS,
+    )?;
+    apart(&first, all, settings, forest, run)
+}
+
+/// The keys of the rows' features, in order of arrival.
+fn keys(forest: &Forest<NodeMoments>) -> Result<Vec<u64>> {
+    let features = forest.features_by_arrival();
+    let rows = features.rows(forest.domain.n_features())?;
+    let seed = forest.settings.seed;
+    let key = |i: usize| key_of_contents(forest.domain.contents(|feature| rows.at(i, feature)), seed);
+    Ok((0..rows.n_rows()).map(key).collect())
+}
+
+/// What a forest of some of the rows, given in order of arrival, chooses.
+fn apart(
+    rows: &[u32],
+    all: TargetMoments,
+    settings: &RegressionSettings,
+    forest: &Forest<NodeMoments>,
+    run: &Run<'_>,
+) -> Result<Chosen> {
+    let some = of_rows(rows, settings, forest, run)?;
     let chosen =
         with_storage!(some.flushed(run)?, storage => choose_from(all, settings, &some, storage, run))?;
     // They are of other trees.
     Ok(Chosen { clocks: Vec::new(), ..chosen })
 }
 
-/// The trees that a rule looks at, of the rows that it looks at.
-fn of_first_rows(
+/// The trees that a rule looks at, of some rows.
+fn of_rows(
+    some: &[u32],
     settings: &RegressionSettings,
     forest: &Forest<NodeMoments>,
     run: &Run<'_>,
 ) -> Result<Forest<NodeMoments>> {
-    let MondrianSettings { n_estimators, seed, .. } = forest.settings;
+    let MondrianSettings { n_estimators, .. } = forest.settings;
     let n_features = forest.domain.n_features();
     let (features, targets) = (forest.features_by_arrival(), forest.targets_by_arrival());
     let weights = forest.weights_by_arrival();
-    let rows = features.rows(n_features)?;
-    let key = |i: usize| key_of_contents(forest.domain.contents(|feature| rows.at(i, feature)), seed);
-    let keys = (0..rows.n_rows()).map(key).collect();
-    let first = first_of_contents(keys, (&targets, weights.as_deref()), RULE_ROWS)?;
-    let own = features.of_rows(first.iter().copied(), n_features);
-    let of_first = |of_row: &[f64]| -> Vec<f64> { first.iter().map(|&row| of_row[row as usize]).collect() };
+    let own = features.of_rows(some.iter().copied(), n_features);
+    let of_first = |of_row: &[f64]| -> Vec<f64> { some.iter().map(|&row| of_row[row as usize]).collect() };
     let weights = weights.as_deref().map(of_first);
     let batch = Batch { rows: own.rows(n_features)?, ids: None, weights: weights.as_deref() };
     let share = Some(0..settings.n_trees_to_choose(n_estimators));
@@ -129,6 +152,12 @@ pub(crate) fn choose_from<S: Scalar>(
 ) -> Result<Chosen> {
     if let Some(given) = Chosen::given(settings) {
         return Ok(given);
+    }
+    if settings.posterior != Posterior::Fast && settings.rule == HyperparameterRule::LeaveOneOut {
+        let (targets, weights) = (forest.targets_by_arrival(), forest.weights_by_arrival());
+        if let Some(distinct) = distinct_of_keys(&keys(forest)?, (&targets, weights.as_deref())) {
+            return apart(&distinct, all, settings, forest, run);
+        }
     }
     let n = forest.n_rows();
     let trend = settings.trend.as_ref().filter(|_| n > 0);

@@ -21,25 +21,16 @@ pub(super) struct LeftOutRow {
     pub(super) others: Option<(f64, f64)>,
 }
 
-/// About [`ROWS`] of the rows. A row with an exact copy is not chosen, unless all have one: that its copy
-/// predicts it says nothing about other rows.
-pub(super) fn choose(order: &[RowId], same: impl Fn(RowId, RowId) -> bool) -> Vec<RowId> {
-    let is_single = |place: usize| {
-        let beside = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
-        !beside.filter_map(|other| order.get(other)).any(|&other| same(order[place], other))
-    };
-    let mut single: Vec<usize> = (0..order.len()).filter(|&place| is_single(place)).collect();
-    if single.is_empty() {
-        single = (0..order.len()).collect();
-    }
-    thin_out(&single, ROWS).map(|place| order[place]).collect()
+/// About [`ROWS`] of the rows.
+pub(super) fn choose(order: &[RowId]) -> Vec<RowId> {
+    thin_out(order, ROWS).collect()
 }
 
-/// At most `most` of some places: of as many in a row, one at random. If it were each time the first, targets that alternate
-/// from row to row would look constant.
-pub(super) fn thin_out(places: &[usize], most: usize) -> impl Iterator<Item = usize> {
+/// At most `most` of some places or rows: of as many in a row, one at random. If it were each time the first, targets that
+/// alternate from row to row would look constant.
+pub(super) fn thin_out<T: Copy>(all: &[T], most: usize) -> impl Iterator<Item = T> {
     let mut stream = Stream::new(0, 0);
-    places.chunks(places.len().div_ceil(most).max(1)).map(move |some| some[stream.below(some.len())])
+    all.chunks(all.len().div_ceil(most).max(1)).map(move |some| some[stream.below(some.len())])
 }
 
 /// The paths of some of a tree's rows. All rows go down together, so that the memory of their nodes is

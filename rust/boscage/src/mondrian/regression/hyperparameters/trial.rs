@@ -109,9 +109,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         let n_features = forest.domain.n_coordinates();
         let table = Table::new(&storage.values, n_features);
         let order = common_order(forest, storage);
-        let rows = choose(&order, |a, b| {
-            forest.targets[a as usize] == forest.targets[b as usize] && table.row(a) == table.row(b)
-        });
+        let rows = choose(&order);
         let chosen = ChosenRows::new(&rows, forest.targets.len(), order.len());
         // One tree after the other, while it is in the cache.
         let each = run.map(trees.len(), |i| {

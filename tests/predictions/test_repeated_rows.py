@@ -1,0 +1,55 @@
+"""Tables whose rows were repeated: what left-out rows choose is what each row once would choose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boscage import MondrianForestRegressor
+
+
+@pytest.fixture(scope="module", params=range(2))
+def rows(request):
+    rng = np.random.default_rng(request.param)
+    X = rng.normal(size=(900, 5))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * rng.normal(size=900)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+def _covered(forest, X, y):
+    low, high = forest.predict_dist(X).interval(0.9)
+    return np.mean((low <= y) & (y <= high))
+
+
+@pytest.mark.parametrize("settings", [{}, {"posterior": "exact"}], ids=["joint", "exact"])
+@pytest.mark.parametrize("how", ["twice", "five times", "most", "resampled"])
+def test_intervals_are_as_wide_as_for_each_row_once(rows, how, settings):
+    X, y, new_X, new_y = rows
+    rng = np.random.default_rng(7)
+    number = {
+        "twice": np.tile(np.arange(len(X)), 2),
+        "five times": np.repeat(np.arange(len(X)), 5),
+        "most": np.r_[np.arange(len(X)), np.arange(int(0.95 * len(X)))],
+        "resampled": rng.integers(len(X), size=len(X)),
+    }[how]
+    forest = MondrianForestRegressor(30, random_state=0, **settings).fit(X[number], y[number])
+    once = MondrianForestRegressor(30, random_state=0, **settings)
+    once.fit(X[np.unique(number)], y[np.unique(number)])
+    chosen, expected = forest.hyperparameters_, once.hyperparameters_
+    assert np.array_equal(forest.feature_weights_, once.feature_weights_)
+    assert forest.trend_ == once.trend_
+    assert chosen["noise_variance"] == pytest.approx(expected["noise_variance"], rel=0.3)
+    assert _covered(forest, new_X, new_y) > 0.84
+
+
+def test_equal_rows_of_few_values_are_no_copies():
+    """Four cells, and targets of five values: most rows have an equal one, by chance."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(300, 2)).astype(float)
+    y = np.clip(np.round(2.0 + X[:, 0] + rng.normal(size=300)), 0, 4)
+    forest = MondrianForestRegressor(20, random_state=0).fit(X, y)
+    mean, std = forest.predict(X, return_std=True)
+    for cell in np.unique(X, axis=0):
+        own = (cell == X).all(axis=1)
+        assert mean[own][0] == pytest.approx(y[own].mean(), abs=0.15)
+        assert std[own][0] == pytest.approx(y[own].std(), rel=0.2)
