@@ -11,22 +11,17 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
-from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from boscage._input.columns import as_table, column_name, column_names, is_missing, refuse_masked
-from boscage._input.labels import as_labels
-from boscage._types import AnyArray, FloatArray, Maps, Rows
+from boscage._input.labels import as_labels, as_numbers
+from boscage._types import AnyArray, FloatArray, Rows
 
 # The greatest id, seed or count that the compiled module can take.
 _MAX_U64 = 2**64 - 1
-MAX_END = 4e307
-"""The greatest absolute value that the end of a reference range may have."""
-# The greatest rate of cuts in a feature.
-_MAX_RATE = 1e100
 # The most threads on a machine with fewer processors.
 _MAX_THREADS = 256
 
@@ -224,11 +219,9 @@ def check_labels(estimator: Any, y: Any, n_rows: int) -> AnyArray:
     """Class labels as a one-dimensional array; `boscage._input.labels.encode` makes codes."""
     column = _column(estimator, as_labels(y), n_rows)
     if column.dtype.kind == "O":
+        column = as_numbers(column)
         kinds = {type(value) for value in column}
-        if all(issubclass(kind, (bool, np.bool_, Real)) for kind in kinds):
-            # Numbers in an array of objects, for example from a nullable column of pandas.
-            column = np.array(column.tolist())
-        elif len(kinds) > 1:
+        if column.dtype.kind == "O" and len(kinds) > 1:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise TypeError(f"y mixes labels of types {names}; expected labels of one type")
     if column.dtype.kind == "f":
@@ -389,89 +382,6 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
         words = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {words}, found {value!r}")
     return value
-
-
-def check_range(value: Any, n_features: int) -> tuple[FloatArray | None, FloatArray | None]:
-    """``feature_range`` as two vectors."""
-    if value is None:
-        return None, None
-    try:
-        low, high = value
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"feature_range must be a pair (low, high), found {value!r}") from error
-    low = _per_feature("feature_range's low", low, n_features)
-    high = _per_feature("feature_range's high", high, n_features)
-    crossed = np.flatnonzero(low > high)
-    if crossed.size:
-        d = crossed[0]
-        raise ValueError(
-            f"feature_range must have low <= high, found {low[d]} and {high[d]} for feature {d}"
-        )
-    large = np.flatnonzero(np.maximum(-low, high) > MAX_END)
-    if large.size:
-        d = large[0]
-        raise ValueError(
-            f"feature_range must lie within +-{MAX_END:g}, found {low[d]:g} and {high[d]:g} for "
-            f"feature {d}"
-        )
-    return low, high
-
-
-def check_weights(value: ArrayLike, n_features: int) -> FloatArray:
-    """``feature_weights`` as a vector of rates."""
-    if isinstance(value, str):
-        raise ValueError(
-            f"feature_weights must be None, 'learned' or one number per feature, found {value!r}"
-        )
-    weights = _per_feature("feature_weights", value, n_features)
-    negative = np.flatnonzero(weights < 0)
-    if negative.size:
-        d = negative[0]
-        raise ValueError(f"feature_weights must be >= 0, found {weights[d]} for feature {d}")
-    large = np.flatnonzero(weights > _MAX_RATE)
-    if large.size:
-        d = large[0]
-        raise ValueError(
-            f"feature_weights must be at most {_MAX_RATE:g}, found {weights[d]:g} for feature {d}"
-        )
-    if not weights.any():
-        raise ValueError("feature_weights are all zero; expected a positive one")
-    return weights
-
-
-def check_maps(value: Any, n_features: int) -> Maps:
-    """``feature_maps`` as a pair of vectors per feature; the compiled module checks the values."""
-    try:
-        maps = [
-            (np.asarray(knots, dtype=np.float64), np.asarray(shares, dtype=np.float64))
-            for knots, shares in value
-        ]
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"feature_maps must be a pair (knots, shares) for each feature, found {value!r}"
-        ) from error
-    if len(maps) != n_features or any(a.ndim != 1 or b.ndim != 1 for a, b in maps):
-        raise ValueError(
-            f"feature_maps must hold two vectors for each of the {n_features} features"
-        )
-    return maps
-
-
-def _per_feature(name: str, value: Any, n_features: int) -> FloatArray:
-    try:
-        vector = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numeric, found {value!r}") from error
-    if vector.shape not in ((), (n_features,)):
-        raise ValueError(
-            f"{name} has shape {vector.shape}; expected a number or one for each of the "
-            f"{n_features} features"
-        )
-    full = np.array(np.broadcast_to(vector, n_features))
-    bad = np.flatnonzero(~np.isfinite(full))
-    if bad.size:
-        raise ValueError(f"{name} must be finite, found {full[bad[0]]} for feature {bad[0]}")
-    return full
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -99,14 +100,18 @@ def load(file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None) 
     OSError
         If the file cannot be read.
     """
-    data: bytes | None
     if isinstance(file, (str, os.PathLike)):
-        with open(file, "rb") as opened:
-            data = opened.read()
-    else:
-        data = file.read() if hasattr(file, "read") else None
-        if not isinstance(data, bytes):
-            raise TypeError(
-                f"file must be a path, or a file opened in binary mode, found {type(file).__name__}"
-            )
+        try:
+            return _read(Path(os.fsdecode(file)).read_bytes(), n_jobs)
+        except ValueError as error:
+            raise ValueError(f"{os.fsdecode(file)}: {error}") from None
+    data: bytes | None = file.read() if hasattr(file, "read") else None
+    if not isinstance(data, bytes):
+        raise TypeError(
+            f"file must be a path, or a file opened in binary mode, found {type(file).__name__}"
+        )
+    return _read(data, n_jobs)
+
+
+def _read(data: bytes, n_jobs: int | None) -> Estimator:
     return MODEL_KINDS[_core.model_kind(data)].estimator._from_bytes(data, n_jobs)

@@ -24,6 +24,7 @@ from boscage._input.columns import (
     column_name,
     n_columns,
     take,
+    warn_of_many,
     warn_of_types,
 )
 from boscage._types import AnyArray, Label, Rows
@@ -114,7 +115,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             features = self._categorical(X) if reset else sorted(self._known_categories())
             # Other shapes are refused below.
             if features and (reset or n_columns(X) == self.n_features_in_):
+                table = X
                 columns, X = take(X, features)
+                if reset and isinstance(self.categorical_features, str):
+                    warn_of_many(columns, table)
         if not reset:
             known, names = self._known_categories(), getattr(self, "feature_names_in_", None)
             for feature, column in columns.items():

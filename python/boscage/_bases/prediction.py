@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +13,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from boscage import _validation
 from boscage._bases.lock import reading
 from boscage._input import class_weights
+from boscage._input.labels import as_numbers
+from boscage._input.user_warnings import warn_user
 from boscage._types import AnyArray, FloatArray
 from boscage.distributions import PredictiveDistribution
 from boscage.explain._through_link import through_weights
@@ -158,6 +159,25 @@ class ProbabilisticClassifier(ClassifierMixin):  # type: ignore[misc]
         class_weights.check_class_weight(self.class_weight)
         return _validation.check_labels(self, y, n_rows)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose class is predicted (accuracy).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or table of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        return float(super().score(X, as_numbers(np.asarray(y)), sample_weight))
+
     def _check_whole_target(self, target: AnyArray) -> None:
         class_weights.require_a_class(self.class_weight, target)
 
@@ -231,13 +251,12 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
         return self._predict_mean_and_std(X) if return_std else self._predict_mean(X)
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        return _validation.check_numbers(self, y, n_rows)
+        numbers: FloatArray = _validation.check_numbers(self, y, n_rows)
+        return numbers
 
-    def _warn_of_equal_targets(self, target: AnyArray, remedy: str, *, stacklevel: int) -> None:
+    def _warn_of_equal_targets(self, target: AnyArray, remedy: str) -> None:
         """Warn that the targets, which are all equal, say nothing about the noise."""
-        warnings.warn(
+        warn_user(
             f"y has no other value than {target[0]!s}, so nothing is known about the noise and "
-            f"intervals have hardly any width; {remedy} if you know it",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            f"intervals have hardly any width; {remedy} if you know it"
         )

@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             name = f"boscage {args.command}"
             with warnings.catch_warnings():
                 warnings.showwarning = _warner(name)
+                # `fit` says so in its own words.
+                warnings.filterwarnings("ignore", "column .* is taken for categories")
                 import_module(f"boscage._cli.commands.{args.command}").run(args)
                 sys.stdout.flush()
     except WrongUsage as error:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-import sys
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from boscage._input.user_warnings import warn_user
 from boscage._types import AnyArray, BoolArray, IntArray, Label
 
 # The names of the types of dates, times and durations in pandas, polars and Arrow. Their columns
@@ -27,6 +26,9 @@ _CATEGORICAL = re.compile("categor|enum|dictionary", re.IGNORECASE)
 _TEXT = re.compile(r"(large_)?str(ing)?(_view)?\b|utf8", re.IGNORECASE)
 # The types whose values are made up of others.
 _NESTED = re.compile(r"(large_|fixed_size_)?list|struct|map\b|array|\w+_union", re.IGNORECASE)
+
+MIN_DOUBT = 10
+"""Fewer values than this may all differ by chance."""
 
 EXPECTED_CATEGORIES = (
     "expected text, booleans, finite numbers or integers of 64 bits (str() makes text of others)"
@@ -377,22 +379,32 @@ def warn_of_types(column: Column, known: Collection[Label | None], name: str) ->
     as_text = {str(label): label for label in known if label is not None}
     for label in column.labels:
         if str(label) in as_text:
-            warnings.warn(
+            warn_user(
                 f"X holds {label!r} in column {name}, and the training rows "
                 f"{as_text[str(label)]!r}: none of the column's categories is known; give them the "
-                "type that they had",
-                UserWarning,
-                stacklevel=_level_of_caller(),
+                "type that they had"
             )
             return
 
 
-def _level_of_caller() -> int:
-    """How many frames up the first one is that is not of this package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("boscage."):
-        frame, level = frame.f_back, level + 1
-    return level
+def warn_of_many(columns: Mapping[int, Column], X: Any) -> None:
+    """Warn of columns of text most of whose values differ, as those of numbers in text do."""
+    for number, (name, kind) in enumerate(column_types(X)):
+        if number not in columns or not is_text(kind):
+            continue
+        read = columns[number]
+        n_rows = int(np.count_nonzero(read.codes >= 0))
+        if mostly_differ(n_rows, len(read.labels)):
+            warn_user(
+                f"column {name!r} is taken for categories, {len(read.labels)} different ones in "
+                f"{n_rows} rows, since it is text; make numbers of it (pandas.to_numeric), leave "
+                "it out if it names the rows, or name it in categorical_features"
+            )
+
+
+def mostly_differ(n_values: int, n_different: int) -> bool:
+    """Whether so many values are hardly those of categories."""
+    return n_values >= MIN_DOUBT and n_different > n_values / 2
 
 
 def distinct_labels(labels: Iterable[Label]) -> list[Label]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,17 @@ def as_labels(labels: Any) -> Any:
     kinds = set(map(type, labels))
     is_text = [issubclass(kind, str) for kind in kinds]
     return np.array(labels, dtype=object) if any(is_text) and not all(is_text) else labels
+
+
+def as_numbers(labels: AnyArray) -> AnyArray:
+    """Numbers that are in an array of objects, for example from a nullable column of pandas.
+
+    Everything else is returned as it is.
+    """
+    if labels.dtype.kind != "O":
+        return labels
+    are_numbers = all(isinstance(label, (bool, np.bool_, Real)) for label in labels.flat)
+    return np.array(labels.tolist()) if are_numbers else labels
 
 
 def check_classes(classes: Any, known: Collection[Label]) -> list[Label]:

@@ -9,11 +9,16 @@ import numpy as np
 from sklearn.utils import check_array
 
 from boscage._input.columns import refuse_masked
+from boscage._input.user_warnings import warn_user
 from boscage._types import BoolArray, FloatArray
 
 _NOT_TINY = "0, or at least 1e-100 times the greatest weight"
 _KEPT = "0, or from 1e-12 to 1e9"
 _REPEATS = "0, or from 1e-100 to 1e15"
+# Fewer rows may have small weights, as those of a batch.
+_MANY = 10
+# The share of many rows as which their weights count, below which that is hardly meant.
+_FEW_SHARE = 0.1
 
 
 def check_sample_weight(
@@ -28,16 +33,20 @@ def check_sample_weight(
 
 def check_row_weight(sample_weight: Any, n_rows: int) -> tuple[BoolArray | None, FloatArray | None]:
     """The same for rows that come and go, whose weights are kept with them."""
-    return _positive_weights(
+    kept, weights = _positive_weights(
         sample_weight, n_rows, lambda weights: (weights >= 1e-12) & (weights <= 1e9), _KEPT
     )
+    _warn_of_few(weights)
+    return kept, weights
 
 
 def check_repeats(sample_weight: Any, n_rows: int) -> tuple[BoolArray | None, FloatArray | None]:
     """The same for weights that say how often rows count in a Bayesian tree."""
-    return _positive_weights(
+    kept, weights = _positive_weights(
         sample_weight, n_rows, lambda weights: (weights >= 1e-100) & (weights <= 1e15), _REPEATS
     )
+    _warn_of_few(weights)
+    return kept, weights
 
 
 def _positive_weights(
@@ -77,6 +86,17 @@ def _positive_weights(
     _refuse_first(weights, (weights != 0.0) & ~is_right(weights), expected)
     weights = weights[kept]
     return None if kept.all() else kept, None if (weights == 1.0).all() else weights
+
+
+def _warn_of_few(weights: FloatArray | None) -> None:
+    """Warn of weights that make few rows of many, as those that sum to one do."""
+    if weights is None or len(weights) < _MANY or weights.sum() >= _FEW_SHARE * len(weights):
+        return
+    warn_user(
+        f"sample_weight sums to {weights.sum():.3g} over {len(weights)} rows. A row of weight w "
+        f"counts as w rows, so these count as no more than {weights.sum():.3g}: multiply the "
+        "weights by n / sum if all n rows are to count"
+    )
 
 
 def _refuse_first(weights: FloatArray, wrong: BoolArray, expected: str) -> None:

@@ -264,7 +264,7 @@ class BARTRegressor(DistributionalRegressor, Bart):
         self._noise_is_unknown = not is_given and bool(np.ptp(target) == 0.0)
         if self._noise_is_unknown:
             remedy = "give sigma=... or sigma_estimate=..."
-            self._warn_of_equal_targets(target, remedy, stacklevel=5)
+            self._warn_of_equal_targets(target, remedy)
         return _core.BartRegressor.fit(rows, target, settings, weights=weights, **options)
 
     def _warn_if_doubtful(self, *, stacklevel: int) -> None:

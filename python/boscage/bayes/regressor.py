@@ -181,7 +181,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
         if self.prior_mean is not None:
             options["prior_mean"] = _validation.check_real("prior_mean", self.prior_mean)
         elif self.scale is None and (target == target[0]).all():
-            self._warn_of_equal_targets(target, "give scale=...", stacklevel=4)
+            self._warn_of_equal_targets(target, "give scale=...")
         return _core.BayesianTreeRegressor.fit(
             rows, target, settings, **self._tree_prior(), **options
         )

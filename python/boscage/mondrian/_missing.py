@@ -29,8 +29,8 @@ from scipy.sparse import issparse
 
 from boscage import _core
 from boscage._input.columns import dense
+from boscage._input.per_feature import MAX_END
 from boscage._types import AnyArray, BoolArray, FloatArray, IntArray, Rows
-from boscage._validation import MAX_END
 from boscage.mondrian.feature_rates._shared import (
     LEARNING_ROWS,
     MOST_FEATURES,

@@ -223,6 +223,14 @@ class RegressionForest(MondrianForest):
         settings = self._settings_of(model) | self._choices_of(model) | self._kept(model)
         model.set_regression(self._new_model(settings, model.seed))
 
+    def _check_whole_target(self, target: AnyArray) -> None:
+        is_noise_known = self.noise_variance is not None or isinstance(
+            self.hyperparameters, Mapping
+        )
+        # A single row begins a stream, or is merged with others.
+        if not is_noise_known and len(target) > 1 and (target == target[0]).all():
+            self._warn_of_equal_targets(target, "give noise_variance=...")
+
     def _encode(
         self, y: AnyArray, classes: Any, model: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:

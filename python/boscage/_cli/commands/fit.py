@@ -282,6 +282,12 @@ def _features(source: Source, args: argparse.Namespace, others: dict[str, str]) 
         columns.require_left_out(source, args.drop, others)
     left_out = {*others, *(args.drop or [])}
     features = [column for column in source.columns if column not in left_out]
+    if "" in features:
+        warn(
+            "fit",
+            f"{source.name}: a column has no name, as an index that was saved with a table; it is"
+            " taken for a feature (--features names those to learn from)",
+        )
     if not features:
         raise UserError(f"{source.name}: no column is left to learn from")
     return features

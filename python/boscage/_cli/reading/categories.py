@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boscage._cli.errors import UserError
-from boscage._cli.reading.labels import MIN_DOUBT
 from boscage._cli.reading.sources import Source
 from boscage._cli.reading.tables import NUMBER, Chunk, is_text
-from boscage._input.columns import take
+from boscage._input.columns import mostly_differ, take
 from boscage.mondrian._categories import learn_table
 
 _NUMBER = rf"{NUMBER}|^true$|^false$"
@@ -76,8 +75,8 @@ class Categories:
         """Why columns, unless they are named, might not be meant as such: most values differ."""
         columns = self._columns()
         for i, name in enumerate(self.columns):
-            n_rows, size = np.count_nonzero(columns[i].codes >= 0), len(columns[i].labels)
-            if name not in named and n_rows >= MIN_DOUBT and size > n_rows / 2:
+            n_rows, size = int(np.count_nonzero(columns[i].codes >= 0)), len(columns[i].labels)
+            if name not in named and mostly_differ(n_rows, size):
                 yield (
                     f"column {name!r} is taken for categories, {size} different ones in {n_rows}"
                     " rows, since it is text; numbers must have neither thousands separators nor"

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from boscage._cli.notes import Kind
 from boscage._cli.reading.tables import NUMBER, Chunk, holds_integers, is_text, shown
+from boscage._input.columns import mostly_differ
 
 #: Rows within which a column of text must show a label that is no number.
 ENOUGH = 1 << 16
-#: Fewer rows than this may all have classes of their own.
-MIN_DOUBT = 10
 
 
 def kind_of(chunk: Chunk, name: str) -> Kind:
@@ -120,7 +119,7 @@ class TargetSurvey:
     def doubt(self) -> str | None:
         """Why text might not be meant as classes: most labels are numbers, or differ."""
         most = max(self._n_numbers, len(self._words))
-        is_sure = self._n_rows < MIN_DOUBT or most <= self._n_rows / 2
+        is_sure = not mostly_differ(self._n_rows, most)
         if self.kind is not Kind.TEXT or self._no_number is None or is_sure:
             return None
         count = f"{len(self._words)} different ones in the first {self._n_rows} rows"

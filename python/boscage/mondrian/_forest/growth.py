@@ -16,6 +16,7 @@ from boscage._bases.estimator import Estimator
 from boscage._bases.lock import OwnLock
 from boscage._bases.progress import progress_bar
 from boscage._input.columns import Column, column_name, n_columns
+from boscage._input.per_feature import MAX_END, check_maps, check_range, check_weights
 from boscage._types import (
     AnyArray,
     BoolArray,
@@ -267,7 +268,7 @@ class GrowingForest(Estimator):
             )
             weights, maps = learned.weights, learned.maps
         elif self.feature_weights is not None:
-            weights = _validation.check_weights(self.feature_weights, rows.shape[1])
+            weights = check_weights(self.feature_weights, rows.shape[1], self._names())
         if maps is None:
             maps = _maps_of_narrow(low, high, weights)
         return GrowthPlan(settings, seed, low, high, weights, maps, tables, substitutes, learned)
@@ -281,7 +282,7 @@ class GrowingForest(Estimator):
                 "feature_maps cannot be given with feature_weights='learned', which learns maps; "
                 "give the weights as well, or None for equal ones"
             )
-        return _validation.check_maps(self.feature_maps, n_features)
+        return check_maps(self.feature_maps, n_features)
 
     def _learn(
         self,
@@ -312,7 +313,7 @@ class GrowingForest(Estimator):
 
     def _range(self, rows: Rows, tables: Tables) -> tuple[FloatArray, FloatArray]:
         """The reference ranges: those given or those of the rows, and from 0 to 1 of categories."""
-        low, high = _validation.check_range(self.feature_range, rows.shape[1])
+        low, high = check_range(self.feature_range, rows.shape[1], self._names())
         if low is None or high is None:
             low, high = reference_range(rows)
             _check_ends(low, high, self._names())
@@ -381,11 +382,11 @@ class GrowingForest(Estimator):
 def _check_ends(low: FloatArray, high: FloatArray, names: Any) -> None:
     """Refuse rows with ranges that are wider than a reference range may be."""
     for ends in (low, high):
-        large = np.flatnonzero(np.abs(ends) > _validation.MAX_END)
+        large = np.flatnonzero(np.abs(ends) > MAX_END)
         if large.size:
             raise ValueError(
                 f"X holds {ends[large[0]]:g} in column {column_name(names, large[0])}; expected "
-                f"numbers within +-{_validation.MAX_END:g}, from which reference ranges are "
+                f"numbers within +-{MAX_END:g}, from which reference ranges are "
                 "learned: scale the column"
             )
 
