@@ -348,8 +348,10 @@ def test_missing_cells_are_missing_values(folder: Path, chunk: str) -> None:
     np.testing.assert_allclose(predicted, expected.predict_proba(X)[:, 1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("is_complete", [False, True])
 @pytest.mark.parametrize("name", ["bart", "bayes-tree"])
-def test_samplers_take_missing_cells(folder: Path, name: str) -> None:
+def test_samplers_take_missing_cells(folder: Path, name: str, is_complete: bool) -> None:
+    """Whether cells are missing in training or only later."""
     pa = pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     X = np.round(rng.uniform(size=(60, 2)), 3)
@@ -358,8 +360,10 @@ def test_samplers_take_missing_cells(folder: Path, name: str) -> None:
     cells = [["" if np.isnan(x) else str(x) for x in row] for row in X]
     lines = ["a,b,y", *(f"{a},{b},{label}" for (a, b), label in zip(cells, y, strict=True))]
     Path("holes.csv").write_text("\n".join(lines) + "\n")
+    Path("whole.csv").write_text("\n".join(line for line in lines if line[0] != ",") + "\n")
     few = ["--n-trees", "20"] if name == "bart" else []
-    run("fit", "holes.csv", "-t", "y", "--model", name, *few, "-o", "m")
+    learned = "whole.csv" if is_complete else "holes.csv"
+    run("fit", learned, "-t", "y", "--model", name, *few, "-o", "m")
     model = boscage.load("m")
     run("predict", "m", "holes.csv", "-o", "p.csv")
     predicted = np.array([float(row["probability_low"]) for row in read("p.csv")])

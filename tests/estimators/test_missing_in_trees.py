@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 
 import boscage
 from boscage import (
@@ -20,7 +25,9 @@ from boscage import (
     BayesianTreeRegressor,
 )
 from reference.arrays import Array
+from stored import Data
 
+STORED = Path(__file__).parents[1] / "persistence" / "files"
 FEW: dict[str, Any] = {"n_trees": 5, "n_chains": 2, "n_burn": 20, "n_draws": 5}
 MODELS = {
     "smc": lambda: BayesianTreeClassifier(SMC(n_particles=5, n_islands=2), random_state=0),
@@ -133,9 +140,8 @@ def holds(text: str, row: Array) -> bool:
     return bool(value <= float(words[1]) if words[0] == "<=" else value > float(words[1]))
 
 
-def test_a_feature_that_was_complete_sends_missing_values_with_most_rows(model: Any) -> None:
-    X, y = table()
-    trees = trees_of(model)
+def sides_checked(trees: list[Any], X: Array, features: tuple[int, ...]) -> int:
+    """Count training rows on both sides of splits on some features; return how many there are."""
     n_checked = 0
     for tree in trees:
         reached = np.zeros(tree.n_nodes, dtype=int)
@@ -143,52 +149,165 @@ def test_a_feature_that_was_complete_sends_missing_values_with_most_rows(model: 
             while leaf >= 0:
                 reached[leaf] += 1
                 leaf = tree.parent[leaf]
-        for node in np.flatnonzero(tree.feature == 2):
+        for node in np.flatnonzero(np.isin(tree.feature, features)):
             left, right = tree.children_left[node], tree.children_right[node]
             assert tree.missing_go_to_left[node] == (reached[left] >= reached[right])
             n_checked += 1
-    assert n_checked
-    # Training trees without missing values say nothing of them.
-    complete = clone(model).fit(np.nan_to_num(X), y)
-    assert all(tree.missing_go_to_left is None for tree in trees_of(complete))
+    return n_checked
 
 
-def test_models_of_complete_rows_refuse_missing_values(model: Any) -> None:
+def test_a_feature_that_was_complete_sends_missing_values_with_most_rows(model: Any) -> None:
+    assert sides_checked(trees_of(model), table()[0], (2,))
+
+
+@pytest.fixture(params=MODELS)
+def complete(request: pytest.FixtureRequest) -> Any:
+    """A model whose training rows lack nothing, some of which are twice as heavy as others."""
     X, y = table()
-    complete = clone(model).fit(np.nan_to_num(X), y)
-    bad = np.nan_to_num(X)
-    bad[7, 2] = np.nan
-    with pytest.raises(ValueError, match="NaN in row 7, column 2; expected finite numbers, since"):
-        predictions(complete, bad)
-    with pytest.raises(ValueError, match="NaN in row 7, column 2; expected finite numbers, since"):
-        predictions(complete, csr_matrix(bad))
-    with pytest.raises(ValueError, match=r"missing|NaN"):
-        trees_of(complete)[0].apply(bad)
+    weights = np.resize([1.0, 2.0], len(y)) if request.param in ("smc", "regressor") else None
+    return MODELS[request.param]().fit(np.nan_to_num(X), y, sample_weight=weights)
+
+
+def test_models_of_complete_rows_send_missing_values_with_most_rows(complete: Any) -> None:
+    X = np.nan_to_num(table()[0])
+    trees = trees_of(complete)
+    assert sides_checked(trees, X, (0, 1, 2))
+    # The weights of rows do not count, and some splits have more rows on the right.
+    sides = [tree.missing_go_to_left[tree.feature >= 0] for tree in trees]
+    assert {True, False} == set(np.concatenate(sides).tolist())
+
+
+def test_models_of_complete_rows_predict_rows_that_lack_values(complete: Any) -> None:
+    X = elsewhere()
+    found = predictions(complete, X)
+    assert np.isfinite(found).all()
+    trees = trees_of(complete)
+    if hasattr(complete, "apply"):
+        leaves = [[follow(tree, row) for tree in trees] for row in X]
+        np.testing.assert_array_equal(complete.apply(X), leaves)
+    else:
+        sums = np.array([[tree.value[follow(tree, row)] for tree in trees] for row in X])
+        of_draws = sums.reshape(len(X), len(complete.trees_), -1).sum(axis=2).T + complete.centre_
+        drawn = complete.predict_draws(X)
+        if isinstance(complete, BARTClassifier):
+            of_draws = stats.norm.cdf(of_draws)
+        np.testing.assert_allclose(drawn, of_draws, rtol=1e-12, atol=1e-14)
+    # Rows without missing values are predicted as before, whatever rows are beside them.
+    whole = np.nan_to_num(X)
+    mixed = predictions(complete, np.vstack([X, whole]))
+    np.testing.assert_array_equal(mixed[len(X) :], predictions(complete, whole))
+    np.testing.assert_array_equal(mixed[: len(X)], found)
+    np.testing.assert_array_equal(predictions(complete, csr_matrix(X)), found)
+
+
+def test_contributions_of_models_of_complete_rows_add_up(complete: Any) -> None:
+    X = elsewhere()[:10]
+    background = () if hasattr(complete, "apply") else (np.nan_to_num(table()[0][:20]),)
+    found = complete.contributions(X, *background)
+    total = found.values.sum(axis=1) + found.base_values
+    assert np.isfinite(total).all()
+    if not isinstance(complete, BARTClassifier):
+        np.testing.assert_allclose(total, predictions(complete, X), rtol=1e-9, atol=1e-12)
+
+
+def test_files_of_models_of_complete_rows_hold_the_sides(complete: Any) -> None:
+    file = io.BytesIO()
+    complete.save(file)
+    assert int.from_bytes(file.getvalue()[8:12], "little") == 21
+    file.seek(0)
+    again = boscage.load(file)
+    for same in (again, pickle.loads(pickle.dumps(complete))):
+        np.testing.assert_array_equal(
+            predictions(same, elsewhere()), predictions(complete, elsewhere())
+        )
+    for tree, same in zip(trees_of(complete), trees_of(again), strict=True):
+        np.testing.assert_array_equal(tree.missing_go_to_left, same.missing_go_to_left)
+        assert tree.has_missing is same.has_missing is False
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bayesian-classifier-smc-weights", "bayesian-regressor-mcmc", "bart-multinomial-auto"],
+)
+def test_stored_models_of_complete_rows_have_the_sides(name: str) -> None:
+    model = boscage.load(STORED / f"{name}-v21.boscage")
+    X = Data().x
+    if "weights" in name:  # rows of weight 0 do not count
+        X = X[np.arange(len(X)) % 5 != 2]
+    trees = trees_of(model)
+    assert sides_checked(trees, X, (0, 1, 2))
+    assert np.isfinite(predictions(model, np.full((1, 3), np.nan))).all()
+
+
+def test_rules_of_complete_rows_do_not_speak_of_missing_values() -> None:
+    X, y = table()
+    rules = BayesianTreeClassifier(random_state=0).fit(np.nan_to_num(X), y).best_tree_.rules()
+    assert "x0 <=" in rules
+    assert "missing" not in rules
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_one_missing_value_does_not_spoil_cross_validation(make: Callable[[], Any]) -> None:
+    """The training rows of one fold are complete, and the rows that it predicts are not."""
+    X, y = table()
+    X = np.nan_to_num(X)
+    X[11, 1] = np.nan
+    assert np.isfinite(cross_val_score(make(), X, y, cv=3, error_score="raise")).all()
+
+
+def test_infinite_values_are_refused(complete: Any) -> None:
+    X, y = table()
     X[3, 1] = np.inf
     with pytest.raises(ValueError, match="contains infinity in row 3, column 1; expected finite"):
         complete.fit(X, y)
+    with pytest.raises(ValueError, match="contains infinity in row 3, column 1; expected finite"):
+        predictions(complete, X)
 
 
-def test_a_refused_missing_value_has_the_name_of_its_column(model: Any) -> None:
-    pd = pytest.importorskip("pandas")
-    X, y = table()
-    rows = pd.DataFrame(np.nan_to_num(X), columns=["height", "width", "age"])
-    rows["colour"] = np.resize(["red", "blue", None], len(rows))
-    complete = clone(model).fit(rows, y)
-    bad = rows.head(20).copy()
-    bad.loc[7, "age"] = np.nan
-    bad.loc[3, "colour"] = "unknown"
-    expected = r"NaN in row 7, column 'age'; expected .* the model has not learned from missing"
-    with pytest.raises(ValueError, match=expected):
-        predictions(complete, bad)
-    if hasattr(complete, "apply"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bayesian-classifier-smc-v1",
+        "bayesian-regressor-mcmc-v1",
+        "bayesian-regressor-smc-weights-v11",
+        "bart-regressor-one-chain-v1",
+        "bart-regressor-auto-v3",
+        "bart-probit-auto-v3",
+        "bart-multinomial-auto-v3",
+    ],
+)
+def test_models_from_files_without_sides_refuse_missing_values(name: str) -> None:
+    old = boscage.load(STORED / f"{name}.boscage")
+    bad = np.full((10, old.n_features_in_), 0.5)
+    assert np.isfinite(predictions(old, bad)).all()
+    bad[7, 2] = np.nan
+    expected = "NaN in row 7, column 2; expected finite numbers, since the file of the model"
+    for rows in (bad, csr_matrix(bad)):
         with pytest.raises(ValueError, match=expected):
-            complete.apply(bad)
-        return
-    with pytest.raises(ValueError, match=expected):
-        complete.effect(bad, "width")
-    # A feature that is set to other values may lack its own.
-    assert np.isfinite(complete.effect(bad, "age", grid=[0.0])[1]).all()
+            predictions(old, rows)
+    tree = trees_of(old)[0]
+    assert tree.missing_go_to_left is None
+    with pytest.raises(ValueError, match=r"missing|NaN"):
+        tree.apply(bad)
+    if hasattr(old, "apply"):
+        with pytest.raises(ValueError, match=expected):
+            old.apply(bad)
+    else:
+        with pytest.raises(ValueError, match=expected):
+            old.effect(bad, 1)
+        # A feature that is set to other values may lack its own.
+        assert np.isfinite(old.effect(bad, 2, grid=[0.0])[1]).all()
+
+
+def test_a_refused_missing_value_has_the_name_of_its_column() -> None:
+    pd = pytest.importorskip("pandas")
+    for name in ("bayesian-classifier-smc-named-v1", "bart-regressor-named-v3"):
+        old = boscage.load(STORED / f"{name}.boscage")
+        rows = pd.DataFrame(np.zeros((9, 3)), columns=old.feature_names_in_)
+        rows.iloc[7, 1] = np.nan
+        expected = f"NaN in row 7, column {old.feature_names_in_[1]!r}; expected finite numbers"
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            predictions(old, rows)
 
 
 def test_missing_values_are_learned_from(model: Any) -> None:

@@ -128,12 +128,14 @@ def test_draws_share_trees(exact: dict[str, Any]) -> None:
     assert sum(tree["value"].sum() for tree in shared) == pytest.approx(drawn)
 
 
+@pytest.mark.parametrize("is_complete", [False, True])
 @pytest.mark.parametrize("name", EXACT)
-def test_missing_values_go_where_trees_learned(name: str) -> None:
+def test_missing_values_go_where_trees_send_them(name: str, is_complete: bool) -> None:
+    """Whether values are missing in training or only later."""
     model, y = EXACT[name]
     holes = X.copy()
     holes[rng.uniform(size=X.shape) < 0.2] = np.nan
-    fitted = clone(model).fit(holes, y)
+    fitted = clone(model).fit(X if is_complete else holes, y)
     found = by_onnx(fitted, holes)
     if name.endswith("numbers"):
         assert np.allclose(found["prediction"], fitted.predict(holes), rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -191,13 +192,15 @@ def test_features_may_all_be_constant(form: Any) -> None:
     assert np.isfinite(bart.fit(rows, 1.0 * y).predict(rows[:2])).all()
 
 
-def test_trees_refuse_missing_values_of_any_feature() -> None:
-    model = clone(MODELS["SMC, classes"]).fit(X, CLASSES)
+def test_trees_without_sides_refuse_missing_values_of_any_feature() -> None:
+    tree = clone(MODELS["SMC, classes"]).fit(X, CLASSES).trees_[0]
     rows = X[:3].copy()
     rows.data[0] = np.nan
+    np.testing.assert_array_equal(tree.apply(rows), tree.apply(rows.toarray()))
+    without = replace(tree, missing_go_to_left=None)
     for form in (rows, rows.toarray()):
         with pytest.raises(ValueError, match="NaN"):
-            model.trees_[0].apply(form)
+            without.apply(form)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])

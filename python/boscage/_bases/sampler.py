@@ -69,10 +69,6 @@ class PosteriorSampler(Chains):
         `options` are those passed to `_fit`, with the number of threads and the progress report.
         """
 
-    @abstractmethod
-    def _send_down(self, rows: Rows) -> AnyArray:
-        """What the compiled model finds for checked rows, if it takes them."""
-
     def _continues(self) -> bool:
         """Whether a fit continues the chains of the one before."""
         return False
@@ -174,25 +170,11 @@ class PosteriorSampler(Chains):
         return model, rows, n_threads
 
     def _require_known(self, rows: Rows) -> None:
-        """Refuse checked rows that lack a number, if the model has not learned from such rows."""
-        if self._labels:
-            # Categories may always be missing.
-            rows = rows.copy()
-            rows[:, list(self._labels)] = 0.0
-        why = ", since the model has not learned from missing values"
-        try:
-            _validation.require_finite(rows, "X", self._names(), why=why)
-        except ValueError:
-            if not self._takes_missing():
-                raise
-
-    def _takes_missing(self) -> bool:
-        """Whether the model has learned from missing numbers: only it knows."""
-        try:
-            self._send_down(np.full((1, self.n_features_in_), np.nan))
-        except ValueError:
-            return False
-        return True
+        """Refuse checked rows that lack a number, if the model is from a file without sides."""
+        if self._model.takes_missing:
+            return
+        why = ", since the file of the model does not say to which side missing values go"
+        _validation.require_finite(rows, "X", self._names(), why=why)
 
     def _shown(self, rows: Rows) -> AnyArray:
         """Checked rows with the names of categories; None where one is missing or unknown."""

@@ -87,9 +87,6 @@ class Bart(BartExplanations, PosteriorSampler):
     def _join(self, models: list[Any]) -> Any:
         return type(models[0]).join(models)
 
-    def _send_down(self, rows: Rows) -> AnyArray:
-        return self._predict_checked(rows)
-
     def _continues(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "_model")
 

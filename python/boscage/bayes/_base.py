@@ -17,7 +17,7 @@ from boscage._bases.arviz_data import Groups
 from boscage._bases.sampler import PosteriorSampler
 from boscage._bases.settings import Settings
 from boscage._input.row_weights import check_repeats
-from boscage._types import AnyArray, FloatArray, IntArray, Rows
+from boscage._types import AnyArray, FloatArray, IntArray
 from boscage.bayes.samplers import MCMC, SMC, Sampler, as_sampler
 from boscage.explain.contributions import Contributions, of_parts
 from boscage.trees import PosteriorTree
@@ -53,10 +53,6 @@ class BayesianTree(PosteriorSampler):
     @abstractmethod
     def _finish_contributions(self, found: Contributions) -> Contributions:
         """Contributions to what the estimator predicts, given those to the mean of the trees."""
-
-    def _send_down(self, rows: Rows) -> AnyArray:
-        leaves: AnyArray = self._model.apply(rows, n_threads=1)
-        return leaves
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -167,7 +163,7 @@ class BayesianTree(PosteriorSampler):
             If the estimator is not fitted.
         ValueError
             If `X` has another number of features, other feature names, infinity, or NaN although
-            no value was missing in training.
+            the model is from a file of an older version, which does not say where it goes.
         """
         model, rows, n_threads = self._query(X)
         leaves: IntArray = model.apply(rows, n_threads=n_threads).astype(np.int64)
@@ -430,6 +426,7 @@ class BayesianTree(PosteriorSampler):
         return PosteriorTree(
             **arrays,
             **values,
+            has_missing=self._model.has_missing,
             feature_names=self._names(),
             category_names=self.categories_,
             class_names=getattr(self, "classes_", None),

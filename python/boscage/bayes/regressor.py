@@ -125,7 +125,7 @@ class BayesianTreeRegressor(DistributionalRegressor, BayesianTree):
     them from the present values with probability 1/3, or surely if these are all equal (after
     Twala, Jones and Hand 2008, and Kapelner and Bleich 2015). If no value of a feature was
     missing in training, a missing one goes with the larger number of training rows, or left if
-    they are equal. A model of complete rows refuses missing values.
+    they are equal. A model from a file of an older version may not say this, and refuses it.
 
     Examples
     --------

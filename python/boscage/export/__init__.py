@@ -62,9 +62,9 @@ def to_onnx(
 
     Notes
     -----
-    A missing value goes to the side that a Bayesian tree or BART learned for it, or that of the
-    number that stands for it in a Mondrian forest. A model that was fitted without missing values
-    refuses them, but its graph does not: they go to either side.
+    A missing value goes to the side that a Bayesian tree or BART has for it, or that of the number
+    that stands for it in a Mondrian forest. A forest that was fitted without missing values fills
+    them in, but its graph does not: they go to either side.
 
     All draws of BART are exported, and trees with the same splits as one. A graph of 2,000 draws of
     200 trees has a quarter of a million trees; fewer draws make a smaller one.

@@ -25,6 +25,7 @@ class ArrayTree:
     feature: NDArray[np.int32]
     threshold: FloatArray
     missing_go_to_left: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    has_missing: bool = field(default=False, kw_only=True)
     right_categories: list[list[int]] | None = field(default=None, kw_only=True)
     category_names: Sequence[Sequence[Label] | None] | None = field(default=None, kw_only=True)
     feature_names: Names | None = field(default=None, kw_only=True)
@@ -122,7 +123,7 @@ class ArrayTree:
         if self._has_categories(parent):
             return self._categories_of(node, name=name, is_left=is_left)
         text = f"{name} {signs[0] if is_left else signs[1]} {shown}"
-        if self.missing_go_to_left is None:
+        if self.missing_go_to_left is None or not self.has_missing:
             return text
         has_missing = is_left == self.missing_go_to_left[parent]
         if np.isinf(self.threshold[parent]):

@@ -25,8 +25,10 @@ class DrawnTree(ArrayTree):
         Rows with ``x[feature] <= threshold`` go left; NaN at a leaf and at a split of categories.
         Infinite where a split separates missing from present values.
     missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
-        Whether rows in which the feature's value is missing go left; False at a leaf. None if no
-        value was missing in training and no feature has categories.
+        Whether rows in which the feature's value is missing go left; False at a leaf. None if the
+        model is from a file of an older version, which does not say it.
+    has_missing : bool
+        Whether numbers were missing in training; only then does `condition` say where they go.
     right_categories : list of lists of int, or None
         The codes of the categories that go right, at a split of categories; else empty. None if no
         feature has categories.
@@ -55,7 +57,7 @@ class DrawnTree(ArrayTree):
         Raises
         ------
         ValueError
-            If `X` holds NaN, and no value was missing in training.
+            If `X` holds NaN, and the sides of missing values are not known.
         """
         return self.value[self.apply(X)]
 
@@ -91,7 +93,10 @@ class DrawnSums(Sequence[list[DrawnTree]]):
         draw = range(len(self))[index]
         return [
             DrawnTree(
-                **arrays, feature_names=self._feature_names, category_names=self._category_names
+                **arrays,
+                has_missing=self._model.has_missing,
+                feature_names=self._feature_names,
+                category_names=self._category_names,
             )
             for arrays in self._model.trees(draw)
         ]

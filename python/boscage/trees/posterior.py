@@ -28,8 +28,11 @@ class PosteriorTree(ArrayTree):
         Rows with ``x[feature] <= threshold`` go left; NaN at a leaf and at a split of categories.
         Infinite where a split separates missing from present values.
     missing_go_to_left : ndarray of bool, shape (n_nodes,), or None
-        Whether rows in which the feature's value is missing go left; False at a leaf. None if no
-        value was missing in training and no feature has categories.
+        Whether rows in which the feature's value is missing go left; False at a leaf. None if the
+        model is from a file of an older version, which does not say it.
+    has_missing : bool
+        Whether numbers were missing in training; only then do `rules` and drawings say where they
+        go.
     right_categories : list of lists of int, or None
         The codes of the categories that go right, at a split of categories; else empty. None if no
         feature has categories.

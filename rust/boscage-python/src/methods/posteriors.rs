@@ -94,6 +94,18 @@ macro_rules! bayes_methods {
                 self.0.n_categories().to_vec()
             }
 
+            /// Whether numbers were missing in training.
+            #[getter]
+            fn has_missing(&self) -> bool {
+                self.0.has_missing()
+            }
+
+            /// Whether numbers may be missing in rows to predict.
+            #[getter]
+            fn takes_missing(&self) -> bool {
+                self.0.takes_missing()
+            }
+
             #[getter]
             fn alpha_s(&self) -> Option<f64> {
                 self.0.prior().map(|prior| prior.alpha_s())
@@ -180,6 +192,18 @@ macro_rules! bart_methods {
             #[getter]
             fn n_categories(&self) -> Vec<u32> {
                 self.0.n_categories().to_vec()
+            }
+
+            /// Whether numbers were missing in training.
+            #[getter]
+            fn has_missing(&self) -> bool {
+                self.0.has_missing()
+            }
+
+            /// Whether numbers may be missing in rows to predict.
+            #[getter]
+            fn takes_missing(&self) -> bool {
+                self.0.takes_missing()
             }
 
             #[getter]

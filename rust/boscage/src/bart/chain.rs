@@ -162,10 +162,13 @@ impl Chains<'_> {
             traces.push(trace);
             ends.push(end);
         }
+        let mut kinds = table.kinds().clone();
+        // The draws of an older file lack the sides.
+        kinds.has_sides = self.from.is_none_or(|from| from.kinds.has_sides);
         Ok(SumsOfTrees {
             n_trees: settings.n_trees,
             n_features: table.n_features(),
-            kinds: table.kinds().clone(),
+            kinds,
             centres: self.centres.clone(),
             draws,
             traces,
@@ -305,6 +308,7 @@ impl SumsOfTrees {
         let mut all = chains.next().expect("there is a chain");
         for chain in chains {
             all.check_same_fit(&chain)?;
+            all.kinds.has_sides &= chain.kinds.has_sides;
             all.draws.append(&chain.draws);
             all.traces.extend(chain.traces);
             all.ends.extend(chain.ends);
@@ -316,7 +320,7 @@ impl SumsOfTrees {
     fn check_same_fit(&self, other: &Self) -> Result<()> {
         let shape = |this: &Self| (this.n_trees, this.n_features, this.traces[0].sigma.len());
         let is_same = self.fingerprint == other.fingerprint
-            && self.kinds == other.kinds
+            && self.kinds.are_alike(&other.kinds)
             && self.centres == other.centres
             && shape(self) == shape(other);
         if is_same { Ok(()) } else { Err(Error::NotJoinable { what: "X, y and settings" }) }

@@ -43,8 +43,11 @@ impl SideRule {
 pub(crate) struct FeatureKinds {
     /// By feature, how many categories it has, or 0; empty if no feature has any.
     pub(crate) n_categories: Vec<u32>,
-    /// Whether numbers were missing. Else none may be missing in predictions.
+    /// Whether numbers were missing.
     pub(crate) has_missing: bool,
+    /// Whether splits say to which side missing values go. Else, in models from older files, no number may be missing in
+    /// predictions.
+    pub(crate) has_sides: bool,
 }
 
 impl FeatureKinds {
@@ -52,9 +55,9 @@ impl FeatureKinds {
         !self.n_categories.is_empty()
     }
 
-    /// Whether splits say to which side missing values go.
-    pub(crate) fn has_sides(&self) -> bool {
-        self.has_missing || self.has_categories()
+    /// Whether two models have features that held the same.
+    pub(crate) fn are_alike(&self, other: &Self) -> bool {
+        self.n_categories == other.n_categories && self.has_missing == other.has_missing
     }
 
     /// Checks the codes of categories in some rows, and whether their numbers may be missing.
@@ -62,7 +65,7 @@ impl FeatureKinds {
     /// # Errors
     /// The first value that is no code, or that is missing and may not be.
     pub(crate) fn check(&self, rows: Rows<'_>) -> Result<()> {
-        rows.with_categories(&self.n_categories)?.check_missing(self.has_missing)
+        rows.with_categories(&self.n_categories)?.check_missing(self.has_sides)
     }
 
     /// The codes of the categories that a split sends right, ascending; none if it is not one of categories.

@@ -15,7 +15,8 @@ use crate::bayes::tree::{PreorderNode, PreorderSplit, PreorderTree};
 use crate::control::Run;
 use crate::data::splits::FeatureKinds;
 use crate::error::Result;
-use crate::model_file::format::{ITEM, PLAIN, Reader, TREE_WEIGHTS, Writer, version_of_trees};
+use crate::model_file::format::{ITEM, PLAIN, Reader, TREE_WEIGHTS, Writer};
+use crate::model_file::splits::version_of_trees;
 use crate::validate::{MAX_DRAWS, MAX_PARTICLES};
 
 /// Statistics of a node's rows, and how they are checked.
@@ -80,10 +81,11 @@ impl Stored for NormalTotals {
 /// The oldest version that can hold a model.
 pub(crate) fn version<L: FittedLeaf<Stats: Stored>>(model: &BayesianTrees<L>) -> u32 {
     let mut nodes = model.ensemble.trees.iter().flat_map(|tree| &tree.nodes);
+    let without_weights = version_of_trees(&model.ensemble.kinds, PLAIN);
     if nodes.all(|node| node.stats.is_without_weights()) {
-        version_of_trees(&model.ensemble.kinds, PLAIN)
+        without_weights
     } else {
-        TREE_WEIGHTS
+        without_weights.max(TREE_WEIGHTS)
     }
 }
 
@@ -196,7 +198,7 @@ fn write_ensemble<S>(writer: &mut Writer, ensemble: &Ensemble<S>, stats: impl Fn
         writer.f64(*high);
     });
     writer.feature_kinds(&ensemble.kinds);
-    let has_sides = ensemble.kinds.has_sides();
+    let has_sides = ensemble.kinds.has_sides;
     writer.list(&ensemble.weights, |writer, weight| writer.f64(*weight));
     writer.list(&ensemble.log_posteriors, |writer, log| writer.f64(*log));
     writer.list(&ensemble.trees, |writer, tree| write_tree(writer, tree, has_sides, &stats));

@@ -6,10 +6,7 @@
 use std::fmt::{Debug, Display, Write as _};
 use std::ops::Range;
 
-use crate::data::categories::RightSide;
 use crate::data::labels::Label;
-use crate::data::rows::check_categories;
-use crate::data::splits::{FeatureKinds, SideRule};
 use crate::error::{Error, Result};
 
 /// The first version.
@@ -53,21 +50,12 @@ pub(crate) const CLASS_SHARES: u32 = 18;
 pub(crate) const CLASS_TREND: u32 = 19;
 /// Version 19, with a flag before a regressor's rate of the prior's coarse part: whether left-out rows choose it.
 pub(crate) const FITTED_PRIOR_RATE: u32 = 20;
+/// Version 11 of Bayesian trees, and version 10 of BART, whose splits say the sides of missing values though none was missing.
+pub(crate) const TREE_SIDES: u32 = 21;
 /// Version 20, with what belongs to a regressor's hyperparameters that are given after the rate of the prior's coarse part.
-pub(crate) const LEFT_OUT_FIT: u32 = 21;
+pub(crate) const LEFT_OUT_FIT: u32 = 22;
 /// The newest version.
 pub(crate) const NEWEST: u32 = LEFT_OUT_FIT;
-
-/// The oldest version that can hold trees without weights; `complete` is that without missing values and categories.
-pub(crate) fn version_of_trees(kinds: &FeatureKinds, complete: u32) -> u32 {
-    if kinds.has_categories() {
-        TREE_CATEGORIES
-    } else if kinds.has_missing {
-        MISSING_SIDES
-    } else {
-        complete
-    }
-}
 
 /// A file that is being written.
 #[derive(Debug, Default)]
@@ -119,14 +107,6 @@ impl Writer {
         self.u64(items.len() as u64);
         for item in items {
             write(self, item);
-        }
-    }
-
-    /// What the features of a model of trees hold, from version 10 on.
-    pub(crate) fn feature_kinds(&mut self, kinds: &FeatureKinds) {
-        if self.version >= TREE_CATEGORIES {
-            self.list(&kinds.n_categories, |writer, n| writer.u32(*n));
-            self.u8(u8::from(kinds.has_missing));
         }
     }
 
@@ -378,63 +358,6 @@ impl<'a> Reader<'a> {
 
     fn place(&self, name: &'static str) -> Place {
         Place { byte: self.position, name, depth: self.levels.len() }
-    }
-
-    /// Checks a split that separates missing from present values: the missing ones lie beyond its infinite threshold.
-    ///
-    /// # Errors
-    /// An infinite threshold whose sign is not that of the side of missing values.
-    pub(crate) fn check_sides(&self, threshold: f64, missing_right: bool) -> Result<()> {
-        if threshold.is_finite() || missing_right == (threshold > 0.0) {
-            return Ok(());
-        }
-        let expected = u8::from(threshold > 0.0);
-        Err(self.expected(format!("{expected} with the threshold {threshold}"), u8::from(missing_right)))
-    }
-
-    /// What the features of a model of trees hold.
-    pub(crate) fn feature_kinds(&mut self, n_features: usize) -> Result<FeatureKinds> {
-        if self.version < TREE_CATEGORIES {
-            let has_missing = self.version >= MISSING_SIDES;
-            return Ok(FeatureKinds { has_missing, ..FeatureKinds::default() });
-        }
-        let n_categories = self.list("n_categories", 4, |reader| reader.u32(ITEM))?;
-        let is_without = self.version >= TREE_WEIGHTS && n_categories.is_empty();
-        let has_some = n_categories.len() == n_features && n_categories.iter().any(|&n| n > 0);
-        if !is_without && !has_some {
-            let expected = format!("{n_features} numbers, one for each feature, not all 0");
-            return Err(self.expected(expected, format!("{n_categories:?}")));
-        }
-        let checked = check_categories(&n_categories, n_features);
-        self.checked(checked)?;
-        Ok(FeatureKinds { n_categories, has_missing: self.flag("has_missing")? })
-    }
-
-    /// The rest of a split of a feature of trees: a threshold, or the categories that go right.
-    pub(crate) fn tree_split(
-        &mut self,
-        feature: u32,
-        kinds: &FeatureKinds,
-        threshold: impl FnOnce(&mut Self) -> Result<f64>,
-    ) -> Result<SideRule> {
-        let n = kinds.n_categories.get(feature as usize).copied().unwrap_or(0);
-        let is_categorical = n > 0;
-        let threshold = if is_categorical { self.right_side(n)? } else { threshold(self)? };
-        let missing_right = kinds.has_sides() && self.flag("missing_right")?;
-        if !is_categorical {
-            self.check_sides(threshold, missing_right)?;
-        }
-        Ok(SideRule { feature, threshold, missing_right, is_categorical })
-    }
-
-    /// The number of a rule of `n` categories; missing ones may be one more.
-    fn right_side(&mut self, n: u32) -> Result<f64> {
-        let number = self.f64("right_categories")?;
-        let right = RightSide::from_number(number);
-        if right.is_rule_of(n) || right.is_rule_of(n + 1) {
-            return Ok(number);
-        }
-        Err(self.expected(format!("a rule that parts {n} categories"), number))
     }
 
     /// An error about the field that was read last.

@@ -25,6 +25,7 @@ mod format;
 mod frozen;
 mod mondrian;
 mod save;
+mod splits;
 #[cfg(test)]
 mod tests;
 

@@ -144,7 +144,7 @@ impl BartClassifier {
     /// all classes, row by row.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         self.posterior.mean(rows, run, self.link())
     }
@@ -175,7 +175,7 @@ impl BartClassifier {
     /// whose shares stand for features that are not known.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub fn shapley_draws(
         &self,
         rows: Rows<'_>,
@@ -238,6 +238,18 @@ impl BartClassifier {
     #[must_use]
     pub fn n_categories(&self) -> &[u32] {
         &self.posterior.kinds.n_categories
+    }
+
+    /// Whether numbers were missing in training.
+    #[must_use]
+    pub fn has_missing(&self) -> bool {
+        self.posterior.kinds.has_missing
+    }
+
+    /// Whether numbers may be missing in rows to predict: always, but in models from older files without sides.
+    #[must_use]
+    pub fn takes_missing(&self) -> bool {
+        self.posterior.kinds.has_sides
     }
 
     /// Number of features.

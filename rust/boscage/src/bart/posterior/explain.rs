@@ -14,7 +14,7 @@ impl SumsOfTrees {
     /// stand for features that are not known. One result for each draw.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub(crate) fn shapley_draws(
         &self,
         rows: Rows<'_>,

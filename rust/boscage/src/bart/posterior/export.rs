@@ -22,8 +22,8 @@ pub struct DrawnTree {
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf and at a split of categories. Infinite where a split
     /// separates missing from present values.
     pub threshold: Vec<f64>,
-    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
-    /// training and no feature has categories.
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if the model is from an older file,
+    /// which does not say it.
     pub missing_go_to_left: Vec<bool>,
     /// The codes of the categories that go right, ascending; none at a leaf or another split. Empty if no feature has
     /// categories.
@@ -77,7 +77,7 @@ impl SumsOfTrees {
         let n_draws = self.n_draws();
         check("draw", draw < n_draws, "below the number of draws", &format!("{draw} of {n_draws}"))?;
         let n_trees = self.n_trees * self.n_sums();
-        let tree = |i| arrays(self.draws.tree(i), self.kinds.has_sides(), &self.kinds);
+        let tree = |i| arrays(self.draws.tree(i), self.kinds.has_sides, &self.kinds);
         Ok((draw * n_trees..(draw + 1) * n_trees).map(tree).collect())
     }
 }

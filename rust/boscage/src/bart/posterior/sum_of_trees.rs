@@ -61,7 +61,7 @@ impl SumOfTrees {
     /// The posterior mean of the sum of trees at every row.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         self.posterior.mean(rows, run, |_, _| {})
     }

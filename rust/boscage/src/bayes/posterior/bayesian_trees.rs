@@ -91,7 +91,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     /// The leaf of every row in every tree, `n_rows x n_trees`, as an index into the tree's nodes.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub fn apply(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<u32>> {
         let [leaves] = self.ensemble.predict(rows, run, self.ensemble.trees.len(), |leaves, [out]| {
             out.iter_mut().zip(leaves).for_each(|(out, &leaf)| *out = leaf as u32);
@@ -163,6 +163,18 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     #[must_use]
     pub fn n_categories(&self) -> &[u32] {
         &self.ensemble.kinds.n_categories
+    }
+
+    /// Whether numbers were missing in training.
+    #[must_use]
+    pub fn has_missing(&self) -> bool {
+        self.ensemble.kinds.has_missing
+    }
+
+    /// Whether numbers may be missing in rows to predict: always, but in models from older files without sides.
+    #[must_use]
+    pub fn takes_missing(&self) -> bool {
+        self.ensemble.kinds.has_sides
     }
 
     /// Text kept with the model and in its file.

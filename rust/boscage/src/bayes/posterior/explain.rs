@@ -13,7 +13,7 @@ impl<L: FittedLeaf> BayesianTrees<L> {
     /// Shapley values of the mean over trees of what leaves predict: a number, or the probability of each class.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         /// Rows that are explained together.
         const BLOCK: usize = 64;

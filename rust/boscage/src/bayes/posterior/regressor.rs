@@ -121,7 +121,7 @@ impl BayesianTreeRegressor {
     /// The predictive mean of every row.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value if there was none in `fit`; an interrupt.
+    /// A number of features other than in `fit`; a missing value in a model from an older file; an interrupt.
     pub fn predict(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let of_nodes = self.predictives();
         let [means] =

@@ -129,8 +129,8 @@ pub struct PosteriorTree {
     /// Rows with `x[feature] <= threshold` go left; NaN at a leaf and at a split of categories. Infinite where a split
     /// separates missing from present values.
     pub threshold: Vec<f64>,
-    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if no value was missing in
-    /// training and no feature has categories.
+    /// Whether rows in which the feature's value is missing go left; false at a leaf. Empty if the model is from an older file,
+    /// which does not say it.
     pub missing_go_to_left: Vec<bool>,
     /// The codes of the categories that go right, ascending; none at a leaf or another split. Empty if no feature has
     /// categories.
@@ -211,10 +211,11 @@ impl<S: Clone + Send + Sync> Ensemble<S> {
         let expected = "in their order, and each there once";
         check("islands or chains to join", ascend, expected, &format!("the numbers {numbers:?}"))?;
         let ends = parts[0].ends();
-        if parts.iter().any(|part| part.ends() != ends || part.kinds != parts[0].kinds) {
+        if parts.iter().any(|part| part.ends() != ends || !part.kinds.are_alike(&parts[0].kinds)) {
             return Err(Error::NotJoinable { what: "rows" });
         }
-        let (ranges, kinds) = (parts[0].ranges.clone(), parts[0].kinds.clone());
+        let (ranges, mut kinds) = (parts[0].ranges.clone(), parts[0].kinds.clone());
+        kinds.has_sides = parts.iter().all(|part| part.kinds.has_sides);
         let (trees, weights, log_posteriors) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Self { trees, weights, log_posteriors, ranges, kinds, report, number: None };
         for (part, say) in parts.into_iter().zip(says) {
@@ -356,7 +357,8 @@ fn equal_weights(n: usize) -> Vec<f64> {
     vec![1.0 / n as f64; n]
 }
 
-/// A tree as arrays, with the sides of missing values and with categories, if the features of the model have any. `values` appends a node's values, and `n_rows` returns its number of rows.
+/// A tree as arrays, with the sides of missing values if they are known, and with categories if features have any. `values`
+/// appends a node's values, and `n_rows` returns its number of rows.
 pub(crate) fn export<S>(
     (tree, kinds): (&PreorderTree<S>, &FeatureKinds),
     n_rows: impl Fn(&S) -> u64,
@@ -378,7 +380,7 @@ pub(crate) fn export<S>(
             let right = node.split.map_or_else(Vec::new, |split| kinds.right_categories(&split.rule));
             out.right_categories.push(right);
         }
-        if kinds.has_sides() {
+        if kinds.has_sides {
             out.missing_go_to_left.push(node.split.is_some_and(|split| !split.rule.missing_right));
         }
         out.n_rows.push(n_rows(&node.stats));

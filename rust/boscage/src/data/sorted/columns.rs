@@ -69,7 +69,7 @@ impl SortedColumns {
         columns.extend(of_more.into_iter().collect::<Result<Vec<_>>>()?);
         let n_columns = counts(n_features, &features_again);
         let n_categories = if rules.is_empty() { Vec::new() } else { rows.n_categories().to_vec() };
-        let kinds = FeatureKinds { n_categories, has_missing };
+        let kinds = FeatureKinds { n_categories, has_missing, has_sides: true };
         let (varying, telling) = varying(&columns);
         let ties = OnceLock::new();
         Ok(Self {

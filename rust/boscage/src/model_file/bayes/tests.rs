@@ -22,7 +22,7 @@ fn nodes_have_the_rows_of_their_children() {
             totals.by_class.iter().for_each(|&count| writer.u32(count as u32));
         });
         let read = |reader: &mut Reader<'_>| read_counts(reader, 2);
-        let kinds = FeatureKinds { has_missing: true, ..FeatureKinds::default() };
+        let kinds = FeatureKinds { has_missing: true, has_sides: true, ..FeatureKinds::default() };
         let features = Features { ranges: &[(0.0, 1.0)], kinds: &kinds };
         read_tree(&mut Reader::new(writer.bytes()), features, read).is_ok()
     };
