@@ -247,13 +247,30 @@ def test_equal_targets_give_a_warning_about_the_noise() -> None:
 
 @pytest.mark.filterwarnings("ignore:y has no other value")
 def test_predictions_of_equal_targets_follow_their_unit() -> None:
-    # With 100 draws there would be a warning of chains that disagree, which cannot be helped.
+    # With 100 draws there would be a warning of chains that disagree.
     model = BARTRegressor(10, n_chains=2, n_burn=50, n_draws=100, random_state=0)
     for y in (-1e-9, 1e6):
         dist = model.fit(X[:50], np.full(50, y)).predict_dist(X[:5])
         low, high = dist.interval(0.9)
         assert (high - low < 0.01 * abs(y)).all()
         np.testing.assert_allclose(dist.mean, y, rtol=1e-3)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+@pytest.mark.parametrize("y", [0.0, 1000.0, -3e-5])
+@pytest.mark.filterwarnings("ignore:y has no other value")
+def test_all_chains_predict_equal_targets_everywhere(y: float, n: int, is_weighted: bool) -> None:
+    """Chains that start from cuts would keep them: leaves cancel at the training rows alone."""
+    for seed, n_chains in ((0, 1), (1, 2), (2, 4)):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.normal(size=(n, 2)), rng.uniform(0.1, 1.0, n)
+        few = {"n_trees": 20, "n_burn": 20, "n_draws": 30, "n_chains": n_chains}
+        model = BARTRegressor(**few, random_state=seed)
+        model.fit(X, np.full(n, y), sample_weight=weights if is_weighted else None)
+        elsewhere = np.vstack([X, 2.0 * rng.normal(size=(100, 2))])
+        unit = abs(y) if y else 1.0
+        assert np.abs(model.predict_draws(elsewhere) - y).max() < 1e-4 * unit
 
 
 def test_r_hat_and_effective_size_equal_those_of_arviz() -> None:

@@ -148,8 +148,6 @@ class BARTRegressor(DistributionalRegressor, Bart):
     """
 
     _model: _core.BartRegressor
-    # Whether all targets of the fit were equal.
-    _noise_is_unknown: bool
     _drawn_name: ClassVar[str] = "f"
 
     def __init__(
@@ -261,16 +259,10 @@ class BARTRegressor(DistributionalRegressor, Bart):
         if weights is not None and weights.min() == weights.max():
             weights = None  # only ratios matter
         is_given = self.sigma is not None or self.sigma_estimate is not None
-        self._noise_is_unknown = not is_given and bool(np.ptp(target) == 0.0)
-        if self._noise_is_unknown:
+        if not is_given and np.ptp(target) == 0.0:
             remedy = "give sigma=... or sigma_estimate=..."
             self._warn_of_equal_targets(target, remedy)
         return _core.BartRegressor.fit(rows, target, settings, weights=weights, **options)
-
-    def _warn_if_doubtful(self, *, stacklevel: int) -> None:
-        # Chains on equal targets follow the prior of ever less noise, however long they are.
-        if not self._noise_is_unknown:
-            super()._warn_if_doubtful(stacklevel=stacklevel + 1)
 
     # -- prediction -------------------------------------------------------------------------------
 

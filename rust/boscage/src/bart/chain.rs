@@ -91,6 +91,8 @@ pub(crate) struct Chains<'a> {
     pub(crate) centres: Vec<f64>,
     /// Hash of rows, targets and settings.
     pub(crate) fingerprint: [u8; 32],
+    /// Whether all chains start from trees without cuts.
+    pub(crate) starts_alike: bool,
     /// The draws to continue from.
     pub(crate) from: Option<&'a SumsOfTrees>,
     pub(crate) watch: Option<&'a Watch<'a>>,
@@ -129,7 +131,7 @@ pub(crate) fn fingerprint(
 impl Chains<'_> {
     /// Runs Algorithm 4.1, which leaves the posterior (eq. 4.6) invariant, on every chain; `sampler` makes the
     /// state of a chain from its number. The first chain starts from trees without cuts and the others from
-    /// draws of the prior, so that agreement between chains indicates convergence.
+    /// draws of the prior, so that agreement between chains indicates convergence, unless `starts_alike`.
     pub(crate) fn run<S: ChainState>(
         &self,
         table: &SortedColumns,
@@ -143,7 +145,7 @@ impl Chains<'_> {
         let chains = map(run.n_threads, numbers.len(), |i| {
             let number = numbers.start + i;
             let mut stream = Stream::new(settings.seed, number);
-            let sampler = sampler(number, &mut stream)?;
+            let sampler = sampler(if self.starts_alike { 0 } else { number }, &mut stream)?;
             let weights = settings.sparse.map(|sparse| SplitWeights::new(sparse, table.n_features()));
             let (draws, trace) = (Draws::default(), BartTrace::default());
             let mut chain = RunningChain { number, sampler, stream, sweeps: 0, weights, draws, trace };

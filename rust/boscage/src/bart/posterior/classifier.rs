@@ -106,6 +106,7 @@ impl BartClassifier {
             settings,
             centres,
             fingerprint: fingerprint(settings, rows, observed(&codes, weights)),
+            starts_alike: false,
             from: from.map(|from| &from.posterior),
             watch,
         };

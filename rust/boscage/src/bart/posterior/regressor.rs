@@ -86,6 +86,7 @@ impl BartRegressor {
             settings,
             centres: vec![problem.centre],
             fingerprint,
+            starts_alike: is_without_noise(settings, targets),
             from: from.map(|from| &from.posterior),
             watch,
         };
@@ -270,6 +271,14 @@ pub(crate) fn sample_weighted(
     chains.run(&table, sampler, run)
 }
 
+/// Whether neither the targets nor the settings tell the size of the noise: all targets are equal.
+///
+/// Then the noise is tiny, and so the posterior has next to no cuts that part rows. Chains that start from draws of the prior
+/// do not get there: once their leaf values cancel at the training rows, a tree alone can hardly change.
+fn is_without_noise(settings: &BartSettings, targets: &[f64]) -> bool {
+    targets.iter().all(|y| *y == targets[0]) && given_noise(settings).is_none()
+}
+
 /// Weights divided by their mean.
 fn normalised(given: &[f64], n_rows: usize) -> Result<Vec<f64>> {
     check_weights(given, n_rows)?;
@@ -319,6 +328,10 @@ fn problem(
 /// The unit of targets that all equal `y`, so that predictions follow the user's unit: the noise where it is given, since it
 /// may be small beside `y`, else the size of `y`, and 1 where that is 0.
 fn unit_of_equal(y: f64, settings: &BartSettings) -> f64 {
-    let noise = settings.sigma.or(settings.sigma_estimate);
-    noise.unwrap_or(if y == 0.0 { 1.0 } else { y.abs() })
+    given_noise(settings).unwrap_or(if y == 0.0 { 1.0 } else { y.abs() })
+}
+
+/// The size of the noise, if it is given.
+fn given_noise(settings: &BartSettings) -> Option<f64> {
+    settings.sigma.or(settings.sigma_estimate)
 }
