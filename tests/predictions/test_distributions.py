@@ -194,6 +194,25 @@ def test_crps_is_its_integral(dist: PredictiveDistribution, q: float) -> None:
     np.testing.assert_allclose(dist.crps(far), far - dist.mean, rtol=1e-3)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12, -1e14])
+def test_crps_of_students_does_not_depend_on_an_offset(offset: float) -> None:
+    """Offsets and what is added to them are such that sums are exact."""
+    rng = np.random.default_rng(0)
+    df = rng.choice([3.0, 5.0, 30.0], size=(20, 10))
+    location, y = rng.integers(-128, 128, (20, 10)) / 64.0, rng.integers(-256, 256, 20) / 64.0
+    scale = rng.uniform(0.1, 2.0, (20, 10))
+    here = StudentMixture(np.full(10, 0.1), df, location, scale)
+    there = StudentMixture(np.full(10, 0.1), df, location + offset, scale)
+    found = there.crps(y + offset)
+    np.testing.assert_allclose(found, here.crps(y), rtol=1e-12)
+    # Differences of all pairs of quantiles stand for those of draws.
+    q = (np.arange(2000) + 0.5) / 2000
+    x = here.quantile(q)
+    within = np.einsum("i,ij->j", 2.0 * q - 1.0, x) / len(q)
+    np.testing.assert_allclose(found, np.abs(x - y).mean(axis=0) - within, rtol=3e-3)
+    assert np.isinf(there[0].crps([np.inf])).all()
+
+
 @pytest.mark.slow
 @each
 def test_draws_follow_the_distribution(dist: PredictiveDistribution) -> None:

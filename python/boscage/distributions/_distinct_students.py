@@ -67,6 +67,14 @@ class DistinctStudents:
         some._constant = None if self._constant is None else self._constant[take]
         return some
 
+    def relative_to(self, y: FloatArray) -> DistinctStudents:
+        """The distributions of differences from one value for each row."""
+        with np.errstate(over="ignore"):
+            location = self.location - self._spread(y)
+        shifted = DistinctStudents(self.counts, self.weights, self.df, location, self.scale)
+        shifted._constant = self._constant
+        return shifted
+
     # -- functions of y ---------------------------------------------------------------------------
 
     def logpdf(self, y: FloatArray) -> FloatArray:

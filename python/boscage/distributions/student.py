@@ -156,7 +156,10 @@ class StudentMixture(PredictiveDistribution):
     def _crps(self, observed: FloatArray) -> FloatArray:
         out = np.empty(len(self))
         for rows, components in self._blocks():
-            out[rows] = integrated_crps(components, observed[rows])
+            # Counted from what was observed: far from zero the steps between floats would look like
+            # steps of the distribution, into which panels are halved without end.
+            finite = np.where(np.isfinite(observed[rows]), observed[rows], 0.0)
+            out[rows] = integrated_crps(components.relative_to(finite), observed[rows] - finite)
         return out
 
     # -- quantiles and draws ----------------------------------------------------------------------
