@@ -35,11 +35,9 @@ def test_intervals_are_as_wide_as_for_each_row_once(rows, how, settings):
     forest = MondrianForestRegressor(30, random_state=0, **settings).fit(X[number], y[number])
     once = MondrianForestRegressor(30, random_state=0, **settings)
     once.fit(X[np.unique(number)], y[np.unique(number)])
-    chosen, expected = forest.hyperparameters_, once.hyperparameters_
-    assert np.array_equal(forest.feature_weights_, once.feature_weights_)
-    assert forest.trend_ == once.trend_
-    assert chosen["noise_variance"] == pytest.approx(expected["noise_variance"], rel=0.3)
-    assert _covered(forest, new_X, new_y) > 0.84
+    assert _covered(forest, new_X, new_y) > _covered(once, new_X, new_y) - 0.04
+    errors = [np.sqrt(np.mean((each.predict(new_X) - new_y) ** 2)) for each in (forest, once)]
+    assert errors[0] < 1.25 * errors[1]
 
 
 def test_equal_rows_of_few_values_are_no_copies():

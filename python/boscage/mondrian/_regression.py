@@ -23,6 +23,8 @@ _MAX_FEATURE_NUMBER = 2**32 - 1
 # Of hyperparameters that are given.
 _NEEDED = ("mu", "gamma1", "gamma2", "noise_variance")
 
+# Parameters on which trees do not depend, nor what was chosen before they were grown.
+_OF_POSTERIOR = ("hyperparameters", "noise", "noise_variance", "prior_scale", "joint_kernel")
 _OF_HIERARCHY = (*_NEEDED, "delay", "coarse_variance", "coarse_rate")
 _OF_TREND = ("trend_variance", "trend_scale")
 _OF_JOINT = ("joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread")
@@ -54,14 +56,7 @@ class RegressionForest(MondrianForest):
     trend: Literal["auto", "linear"] | Sequence[int] | None
     joint_kernel: Literal["auto", "trees", "limit"]
 
-    # Trees do not depend on them.
-    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {
-        "hyperparameters",
-        "noise",
-        "noise_variance",
-        "prior_scale",
-        "joint_kernel",
-    }
+    _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {*_OF_POSTERIOR}
 
     def _settings(self) -> dict[str, Any]:
         return self._settings_with(self._trend())
@@ -220,8 +215,14 @@ class RegressionForest(MondrianForest):
 
     def _apply_changes(self, model: _core.MondrianRegressor) -> None:
         super()._apply_changes(model)
+        now = {name: getattr(self, name) for name in _OF_POSTERIOR}
+        # Forests in older files keep settings that no parameter says.
+        if all(value is self._grown_with[name] for name, value in now.items()):
+            return
         settings = self._settings_of(model) | self._choices_of(model) | self._kept(model)
         model.set_regression(self._new_model(settings, model.seed))
+        # In place, for the model keeps them after an interrupt.
+        self._grown_with.update(now)
 
     def _check_whole_target(self, target: AnyArray) -> None:
         is_noise_known = self.noise_variance is not None or isinstance(

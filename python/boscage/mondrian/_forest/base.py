@@ -190,6 +190,8 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
     @writing
     def _partial_fit(self, given: Given) -> None:
         self._guessed = None  # also after an interrupt, since rows are recorded then
+        if self.__sklearn_is_fitted__():
+            self._grown_with = dict(self._grown_with)  # what changes in it stays after an interrupt
         with self._unchanged_on_error():
             warm_up = self._warm_up()
             if self.__sklearn_is_fitted__():
