@@ -63,6 +63,12 @@ def test_a_bad_cell_is_named(
     assert set(os.listdir()) == files
 
 
+def test_a_damaged_model_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "damaged.boscage"
+    path.write_bytes(b"BOSCAGE\0" + b"damaged " * 9)
+    assert fails(capsys, "info", str(path)).startswith(f"{path}: not a valid boscage model: byte 8")
+
+
 def test_models_from_old_files_refuse_missing_values(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

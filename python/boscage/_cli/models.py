@@ -6,7 +6,7 @@ import os
 from typing import Any, TypeAlias
 
 import boscage
-from boscage._cli.errors import UserError, blaming
+from boscage._cli.errors import UserError
 from boscage._cli.notes import Notes
 from boscage._cli.reading import formats
 
@@ -23,8 +23,10 @@ def load(path: str, n_jobs: int | None) -> Model:
     found = formats.words(start)
     if found != formats.MODEL:
         raise UserError(f"{path}: found {found}, expected a model file, such as boscage fit writes")
-    with blaming(path):
+    try:
         model: Any = boscage.load(path)
+    except ValueError as error:
+        raise UserError(str(error)) from error
     model.set_params(n_jobs=n_jobs)
     return model
 
