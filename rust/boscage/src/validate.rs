@@ -40,6 +40,12 @@ pub(crate) fn check_within(name: &'static str, value: f64, (least, most, expecte
 }
 
 /// # Errors
+/// [`Error::InvalidSetting`] for a number that is zero, negative or not finite.
+pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<()> {
+    check(name, value > 0.0 && value.is_finite(), "positive and finite", &value.to_string())
+}
+
+/// # Errors
 /// [`Error::InvalidSetting`] for a count of zero or above the largest.
 pub(crate) fn check_count(
     name: &'static str,

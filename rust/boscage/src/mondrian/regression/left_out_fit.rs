@@ -4,7 +4,7 @@
 //! predicts the same, and one that keeps its own does not choose again after each update.
 
 use crate::error::{Error, Result};
-use crate::validate::{Interval, SUMS_OF_SQUARES, check_within};
+use crate::validate::{Interval, SUMS_OF_SQUARES, check_positive, check_within};
 
 /// Rows for which a parent's factor of local noise counts unless a rule chooses.
 pub(crate) const NOISE_ROWS: f64 = 10.0;
@@ -12,6 +12,8 @@ pub(crate) const NOISE_ROWS: f64 = 10.0;
 const SHARES: Interval = (0.0, 1.0, "from 0 to 1");
 /// A tail that has all rows leaves none for the rest, and one without rows is no tail.
 const TAIL_SHARES: Interval = (1e-12, 0.5, "from 1e-12 to 0.5");
+/// In units of the standard deviation of all rows; farther ones would have more than their variance.
+const OFFSETS: Interval = (-1e6, 1e6, "from -1e6 to 1e6");
 /// By how much tails may change the variance.
 const ROUNDING: f64 = 1e-6;
 
@@ -137,14 +139,10 @@ impl LeftOutFit {
         for (name, value) in self.numbers() {
             match name {
                 "joint_share" | "tree_spread" => check_within(name, value, SHARES)?,
-                "tail_share" => check_within(name, value, TAIL_SHARES)?,
                 "joint_gamma1" | "joint_noise_variance" => check_within(name, value, SUMS_OF_SQUARES)?,
-                "tail_offset" if value.is_finite() => {}
-                _ if name != "tail_offset" && value > 0.0 && value.is_finite() => {}
-                _ => {
-                    let expected = if name == "tail_offset" { "finite" } else { "positive and finite" };
-                    return Err(Error::InvalidSetting { name, expected, found: value.to_string() });
-                }
+                "tail_share" => check_within(name, value, TAIL_SHARES)?,
+                "tail_offset" => check_within(name, value, OFFSETS)?,
+                _ => check_positive(name, value)?,
             }
         }
         let of_all = self.tails.map_or(1.0, |tails| tails.variance_of_all());

@@ -5,7 +5,7 @@ use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::joint::kernel::{JointKernel, MAX_REGRESSION_LIMIT_ROWS};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::left_out_fit::LeftOutFit;
-use crate::validate::{Interval, SUMS_OF_SQUARES, check_targets, check_within};
+use crate::validate::{Interval, SUMS_OF_SQUARES, check_positive, check_targets, check_within};
 
 /// How the posterior at a node is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,14 +133,8 @@ impl RegressionSettings {
     /// a trend without the joint posterior, or whose variance is not given just where the hyperparameters are, or a fit that is
     /// out of range, or without hyperparameters.
     pub fn check(&self) -> Result<()> {
-        let positive = |name, value: f64| {
-            if value > 0.0 && value.is_finite() {
-                return Ok(());
-            }
-            Err(Error::InvalidSetting { name, expected: "positive and finite", found: value.to_string() })
-        };
         if let Some(variance) = self.noise_variance {
-            positive("noise_variance", variance)?;
+            check_positive("noise_variance", variance)?;
         }
         if let Some(scale) = self.prior_scale.filter(|scale| !(*scale >= 1.0 && scale.is_finite())) {
             let (name, expected) = ("prior_scale", "at least 1 and finite");
@@ -183,7 +177,7 @@ impl RegressionSettings {
                 if trend.variance.is_none() {
                     return refused("one without a scale where its variance is not given", "a scale");
                 }
-                positive("trend_scale", scale)?;
+                check_positive("trend_scale", scale)?;
             }
         }
         self.left_out_fit.check()?;
@@ -194,12 +188,12 @@ impl RegressionSettings {
             return Err(Error::InvalidSetting { name, expected, found: "a number".into() });
         }
         if let Some(hyper) = &self.hyperparameters {
-            positive("coarse_rate", hyper.coarse.rate)?;
-            positive("gamma2", hyper.gamma2)?;
+            check_positive("coarse_rate", hyper.coarse.rate)?;
+            check_positive("gamma2", hyper.gamma2)?;
             let of_coarse = Some(("coarse_variance", hyper.coarse.variance)).filter(|own| own.1 != 0.0);
             let variances = [("gamma1", hyper.gamma1), ("noise_variance", hyper.noise_variance)];
             for (name, variance) in variances.into_iter().chain(of_coarse) {
-                positive(name, variance)?;
+                check_positive(name, variance)?;
                 check_within(name, variance, SUMS_OF_SQUARES)?;
             }
             if !(0.0..=MAX_DELAY / hyper.gamma2).contains(&hyper.delay) {
