@@ -51,3 +51,14 @@ def test_equal_rows_of_few_values_are_no_copies():
         own = (cell == X).all(axis=1)
         assert mean[own][0] == pytest.approx(y[own].mean(), abs=0.15)
         assert std[own][0] == pytest.approx(y[own].std(), rel=0.2)
+
+
+@pytest.mark.parametrize(("n_values", "n_features"), [(2, 2), (3, 3), (10, 2)])
+def test_equal_rows_without_noise_are_no_copies(n_values, n_features):
+    """New rows will equal them, too, and have their targets."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(n_values, size=(300, n_features)).astype(float)
+    y = rng.normal(size=(n_values,) * n_features)[tuple(X.astype(int).T)]
+    mean, std = MondrianForestRegressor(20, random_state=0).fit(X, y).predict(X, return_std=True)
+    assert np.sqrt(np.mean((mean - y) ** 2)) < 0.1 * y.std()
+    assert std.mean() < 0.3 * y.std()

@@ -9,9 +9,11 @@
 //! - `splits` are what finished trees of these models hold in place of ranks.
 //! - `table` is the layout in which Mondrian trees read values, by row or by feature.
 //! - `labels` are the names of classes.
+//! - `copies` tells rows that were repeated from those that equal others by chance.
 //! - `weights` adds the weights of rows.
 
 pub(crate) mod categories;
+pub(crate) mod copies;
 pub(crate) mod labels;
 pub(crate) mod rows;
 pub(crate) mod sorted;

@@ -1,12 +1,13 @@
 //! Rows that were repeated, as in tables that were copied, joined or resampled.
 //!
 //! A row whose copy, target and all, is among the others is predicted by it however badly the model predicts new rows. So each
-//! such row counts once for what left-out rows choose. Where features have few values, rows that equal others are no copies: then
-//! targets of rows with the same features differ, and how often a target comes says how likely it is. The most frequent target does
-//! not tell the two apart, since chance alone may give it to all rows of a group.
+//! such row counts once for what left-out rows choose. Where features have few values, rows that equal others are no copies, as
+//! new rows will equal them, too: then targets of rows with the same features differ, or so many are expected by chance
+//! (`data::copies`). The most frequent target does not tell, since chance alone may give it to all rows of a group.
 
 use std::collections::{HashMap, HashSet};
 
+use crate::data::copies::expected;
 use crate::data::{RowId, Rows};
 use crate::error::Result;
 use crate::mondrian::forest::rows_by_contents::keys_of_contents;
@@ -25,18 +26,31 @@ pub fn distinct_rows(
 ) -> Result<Option<Vec<RowId>>> {
     check_n_targets(rows.n_rows(), targets.len())?;
     weights.map_or(Ok(()), |weights| check_row_weights(weights, rows.n_rows()))?;
-    Ok(distinct_of_keys(&keys_of_contents(rows, 0), (targets, weights)))
+    let value = |row: usize, feature: usize| rows.at(row, feature);
+    Ok(distinct_of_keys(&keys_of_contents(rows, 0), (rows.n_features(), value), (targets, weights)))
 }
 
-/// The same, given the keys of rows' features.
+/// The same, given the keys of rows' features, and the values of so many features by row and number.
 pub(super) fn distinct_of_keys(
     keys: &[u64],
+    (n_features, value): (usize, impl Fn(usize, usize) -> f64),
     (targets, weights): (&[f64], Option<&[f64]>),
 ) -> Option<Vec<RowId>> {
     let target = |row: RowId| targets[row as usize].to_bits();
     let mut order: Vec<RowId> = (0..keys.len() as RowId).collect();
     order.sort_by_key(|&row| (keys[row as usize], target(row), row));
-    if !are_copies(order.chunk_by(|&a, &b| keys[a as usize] == keys[b as usize]), targets) {
+    let groups = || {
+        let groups = order.chunk_by(|&a, &b| keys[a as usize] == keys[b as usize]);
+        groups.filter(|group| group.len() > 1)
+    };
+    if !mostly_agree(groups(), targets) {
+        return None;
+    }
+    let expected = expected((keys.len(), n_features), value, keys.len());
+    let (n_rows, n_repeated) = groups().flatten().fold((0, 0), |(all, repeated), &row| {
+        (all + 1, repeated + usize::from(expected[row as usize] < 1.0))
+    });
+    if 2 * n_repeated <= n_rows {
         return None;
     }
     let weight = |row: RowId| weights.map_or(0, |weights| weights[row as usize].to_bits());
@@ -46,14 +60,13 @@ pub(super) fn distinct_of_keys(
     Some(order)
 }
 
-/// Whether rows that share their features, in groups, mostly agree in their targets.
-fn are_copies<'a>(groups: impl Iterator<Item = &'a [RowId]>, targets: &[f64]) -> bool {
+/// Whether groups of rows with the same features mostly agree in their targets.
+fn mostly_agree<'a>(groups: impl Iterator<Item = &'a [RowId]>, targets: &[f64]) -> bool {
     let most_frequent = most_frequent(targets);
     let (mut agreeing, mut all) = (0, 0);
-    for group in groups.filter(|group| group.len() > 1) {
-        let of_group = || group.iter().map(|&row| targets[row as usize].to_bits());
+    for group in groups {
         let first = targets[group[0] as usize].to_bits();
-        let agree = of_group().all(|y| y == first);
+        let agree = group.iter().all(|&row| targets[row as usize].to_bits() == first);
         if !agree || Some(first) != most_frequent {
             all += group.len();
             agreeing += if agree { group.len() } else { 0 };
@@ -96,25 +109,23 @@ mod tests {
         assert_eq!(of(&twice, &[0.0; 20]), None);
     }
 
-    /// Each of two cells has both targets.
+    /// Each of two cells has both targets, or each of some has one.
     #[test]
     fn equal_rows_of_few_values_are_no_copies() {
         let (x, y): (Vec<f64>, Vec<f64>) =
             (0..40).map(|i| (f64::from(i % 2), f64::from(i / 2 % 3 % 2))).unzip();
         assert_eq!(of(&x, &y), None);
+        let cells: Vec<f64> = (0..40).map(|i| f64::from(i % 5)).collect();
+        assert_eq!(of(&cells, &cells), None);
     }
 
     #[test]
     fn weights_tell_rows_apart() {
-        let (x, y, weights) = ([1.0, 1.0, 1.0, 2.0], [5.0, 5.0, 5.0, 7.0], [1.0, 2.0, 1.0, 1.0]);
+        let x: Vec<f64> = (0..20).map(|i| f64::from(i % 10)).collect();
+        let mut weights = [1.0; 20];
+        weights[13] = 2.0;
         let rows = Rows::from_f64(&x, 1).unwrap();
-        // The target 5 comes most often, and alone tells nothing.
-        assert_eq!(distinct_rows(rows, (&y, Some(&weights))).unwrap(), None);
-        let y = [5.0, 5.0, 5.0, 5.0];
-        assert_eq!(distinct_rows(rows, (&y, Some(&weights))).unwrap(), None);
-        let (x, y) = ([1.0, 1.0, 1.0, 2.0, 2.0], [5.0, 5.0, 5.0, 7.0, 7.0]);
-        let weights = [1.0, 2.0, 1.0, 1.0, 1.0];
-        let rows = Rows::from_f64(&x, 1).unwrap();
-        assert_eq!(distinct_rows(rows, (&y, Some(&weights))).unwrap(), Some(vec![0, 1, 3]));
+        let expected: Vec<RowId> = (0..10).chain([13]).collect();
+        assert_eq!(distinct_rows(rows, (&x, Some(&weights))).unwrap(), Some(expected));
     }
 }

@@ -1,7 +1,8 @@
 //! The rows that calibrate, and what the classes weigh.
 
-use super::{CALIBRATING_ROWS, repetitions};
+use super::CALIBRATING_ROWS;
 use crate::data::RowId;
+use crate::data::copies::expected;
 use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::forest::Forest;
@@ -54,7 +55,10 @@ impl ChosenRows {
     /// Whether most copies, among some of the rows, are more than chance explains.
     fn are_repeated(&self, forest: &Forest<ClassCounts>, classes: &ClassTable) -> bool {
         let some = &self.rows[..self.rows.len().min(CALIBRATING_ROWS)];
-        let expected = repetitions::expected_by_chance(forest, some, classes.n_rows.iter().sum());
+        let views: Vec<_> = some.iter().map(|&row| forest.row_view(row)).collect();
+        let value = |row: usize, coordinate: usize| views[row].at(forest.domain.feature_of(coordinate));
+        let size = (some.len(), forest.domain.n_coordinates());
+        let expected = expected(size, value, classes.n_rows.iter().sum());
         let of_copies = expected.iter().zip(&self.copies).filter(|&(_, &kind)| kind == Copies::Agree);
         let (n_copies, n_repeated) =
             of_copies.fold((0, 0), |(all, few), (&n, _)| (all + 1, few + usize::from(n < 1.0)));

@@ -33,7 +33,7 @@
 //! *Copies.* A row whose copies are in the forest is predicted by them. If features have few different values, new
 //! rows are, too, whether or not copies disagree in their classes. If rows were duplicated on purpose, copies agree,
 //! and say nothing about new rows. So rows with copies are not used if hardly any of them disagree, and if most of them would
-//! have none by chance (`repetitions`).
+//! have none by chance (`data::copies`).
 //!
 //! *No rows.* Where none is used, since all are repetitions, or the only ones of their classes, the power is 1, and there is as
 //! much noise as if every row of the forest had been left out and none had shown any: no class is ever ruled out.
@@ -45,7 +45,6 @@
 mod chosen;
 mod likelihood;
 mod link;
-mod repetitions;
 
 use crate::control::Run;
 use crate::error::Result;

@@ -5,7 +5,7 @@
 //! first ones in an order that only their contents determine. The mean and the variance of the targets are those of all rows.
 
 use crate::control::Run;
-use crate::data::Scalar;
+use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::rows_by_contents::{first_of_contents, key_of_contents};
 use crate::mondrian::forest::settings::MondrianSettings;
@@ -104,9 +104,19 @@ fn keys(forest: &Forest<NodeMoments>) -> Result<Vec<u64>> {
     Ok((0..rows.n_rows()).map(key).collect())
 }
 
+/// The rows without copies, in order of arrival, if there are copies.
+fn distinct(forest: &Forest<NodeMoments>) -> Result<Option<Vec<RowId>>> {
+    let features = forest.features_by_arrival();
+    let rows = features.rows(forest.domain.n_features())?;
+    let value = |row: usize, coordinate: usize| rows.at(row, forest.domain.feature_of(coordinate));
+    let (targets, weights) = (forest.targets_by_arrival(), forest.weights_by_arrival());
+    let values = (forest.domain.n_coordinates(), value);
+    Ok(distinct_of_keys(&keys(forest)?, values, (&targets, weights.as_deref())))
+}
+
 /// What a forest of some of the rows, given in order of arrival, chooses.
 fn apart(
-    rows: &[u32],
+    rows: &[RowId],
     all: TargetMoments,
     settings: &RegressionSettings,
     forest: &Forest<NodeMoments>,
@@ -121,7 +131,7 @@ fn apart(
 
 /// The trees that a rule looks at, of some rows.
 fn of_rows(
-    some: &[u32],
+    some: &[RowId],
     settings: &RegressionSettings,
     forest: &Forest<NodeMoments>,
     run: &Run<'_>,
@@ -153,11 +163,10 @@ pub(crate) fn choose_from<S: Scalar>(
     if let Some(given) = Chosen::given(settings) {
         return Ok(given);
     }
-    if settings.posterior != Posterior::Fast && settings.rule == HyperparameterRule::LeaveOneOut {
-        let (targets, weights) = (forest.targets_by_arrival(), forest.weights_by_arrival());
-        if let Some(distinct) = distinct_of_keys(&keys(forest)?, (&targets, weights.as_deref())) {
-            return apart(&distinct, all, settings, forest, run);
-        }
+    let leaves_out =
+        settings.posterior != Posterior::Fast && settings.rule == HyperparameterRule::LeaveOneOut;
+    if leaves_out && let Some(distinct) = distinct(forest)? {
+        return apart(&distinct, all, settings, forest, run);
     }
     let n = forest.n_rows();
     let trend = settings.trend.as_ref().filter(|_| n > 0);

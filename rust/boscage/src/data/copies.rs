@@ -12,24 +12,13 @@
 
 use std::collections::HashMap;
 
-use crate::data::RowId;
-use crate::mondrian::classification::class_counts::ClassCounts;
-use crate::mondrian::forest::Forest;
 use crate::random::keyed::Key;
 
 /// How many of a row's values tell how likely it is to have copies.
 const N_RAREST: usize = 3;
 
-/// How many rows like each of some rows of a forest are expected by chance among so many.
-pub(super) fn expected_by_chance(forest: &Forest<ClassCounts>, rows: &[RowId], n_rows: usize) -> Vec<f64> {
-    let domain = &forest.domain;
-    let views: Vec<_> = rows.iter().map(|&row| forest.row_view(row)).collect();
-    let value = |row: usize, coordinate: usize| views[row].at(domain.feature_of(coordinate));
-    expected((rows.len(), domain.n_coordinates()), value, n_rows)
-}
-
-/// The same, of rows and features that are so many.
-pub(super) fn expected(
+/// How many rows like each of some rows, of so many features, are expected by chance among so many rows in all.
+pub(crate) fn expected(
     (n_chosen, n_features): (usize, usize),
     value: impl Fn(usize, usize) -> f64,
     n_rows: usize,
