@@ -257,7 +257,6 @@ def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
     assert by_hand.partial_fit(test, truth).digest() == model.digest()
 
 
-@pytest.mark.filterwarnings("ignore:y has no other value:UserWarning")
 @both
 def test_learned_weights_of_data_without_information_are_equal(kind: Any) -> None:
     model = make(kind, feature_weights="learned").fit(np.ones((5, 3)), np.ones(5, dtype=int))
