@@ -57,7 +57,8 @@ pub(super) fn distinct_of_keys(
     let mut seen = HashSet::new();
     order.retain(|&row| seen.insert((keys[row as usize], target(row), weight(row))));
     order.sort_unstable();
-    Some(order)
+    // Those that differ in their weights alone stay.
+    (order.len() < keys.len()).then_some(order)
 }
 
 /// Whether groups of rows with the same features mostly agree in their targets.
@@ -127,5 +128,7 @@ mod tests {
         let rows = Rows::from_f64(&x, 1).unwrap();
         let expected: Vec<RowId> = (0..10).chain([13]).collect();
         assert_eq!(distinct_rows(rows, (&x, Some(&weights))).unwrap(), Some(expected));
+        let rest = Rows::from_f64(&x[3..14], 1).unwrap();
+        assert_eq!(distinct_rows(rest, (&x[3..14], Some(&weights[3..14]))).unwrap(), None);
     }
 }
