@@ -101,10 +101,11 @@ def load(file: str | os.PathLike[str] | BinaryIO, *, n_jobs: int | None = None) 
         If the file cannot be read.
     """
     if isinstance(file, (str, os.PathLike)):
+        path = Path(file)
         try:
-            return _read(Path(os.fsdecode(file)).read_bytes(), n_jobs)
+            return _read(path.read_bytes(), n_jobs)
         except ValueError as error:
-            raise ValueError(f"{os.fsdecode(file)}: {error}") from None
+            raise ValueError(f"{path}: {error}") from None
     data: bytes | None = file.read() if hasattr(file, "read") else None
     if not isinstance(data, bytes):
         raise TypeError(

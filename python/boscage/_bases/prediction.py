@@ -251,8 +251,7 @@ class DistributionalRegressor(RegressorMixin):  # type: ignore[misc]
         return self._predict_mean_and_std(X) if return_std else self._predict_mean(X)
 
     def _check_target(self, y: Any, n_rows: int) -> AnyArray:
-        numbers: FloatArray = _validation.check_numbers(self, y, n_rows)
-        return numbers
+        return _validation.check_numbers(self, y, n_rows)
 
     def _warn_of_equal_targets(self, target: AnyArray, remedy: str) -> None:
         """Warn that the targets, which are all equal, say nothing about the noise."""

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::arrays::{self, Matrix, label_object, optional, slice, vector};
 use crate::bart::settings::{BartSettings, watched};
 use crate::gate;
-use crate::methods::{bart_methods, file_methods, only_a_model};
+use crate::methods::{bart_methods, feature_methods, file_methods, only_a_model};
 
 /// A fitted posterior over sums of trees for classes.
 #[pyclass(module = "boscage._core")]
@@ -18,6 +18,7 @@ pub(crate) struct BartClassifier(boscage::BartClassifier);
 only_a_model!(BartClassifier);
 file_methods!(BartClassifier);
 bart_methods!(BartClassifier);
+feature_methods!(BartClassifier);
 
 #[pymethods]
 #[allow(non_snake_case)]

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::arrays::{Matrix, optional, slice, vector};
 use crate::bart::settings::{BartSettings, watched};
 use crate::gate;
-use crate::methods::{bart_methods, file_methods, only_a_model};
+use crate::methods::{bart_methods, feature_methods, file_methods, only_a_model};
 
 /// A fitted posterior over sums of trees for numbers.
 #[pyclass(module = "boscage._core")]
@@ -16,6 +16,7 @@ pub(crate) struct BartRegressor(boscage::BartRegressor);
 only_a_model!(BartRegressor);
 file_methods!(BartRegressor);
 bart_methods!(BartRegressor);
+feature_methods!(BartRegressor);
 
 #[pymethods]
 #[allow(non_snake_case)]

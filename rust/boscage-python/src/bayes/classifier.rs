@@ -9,7 +9,7 @@ use crate::arrays::{self, Matrix, matrix, optional, slice};
 use crate::bayes::settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
-use crate::methods::{bayes_methods, file_methods, only_a_model};
+use crate::methods::{bayes_methods, feature_methods, file_methods, only_a_model};
 
 /// A fitted posterior over trees for classes.
 #[pyclass(module = "boscage._core")]
@@ -19,6 +19,7 @@ pub(crate) struct BayesianTreeClassifier(boscage::BayesianTreeClassifier);
 only_a_model!(BayesianTreeClassifier);
 file_methods!(BayesianTreeClassifier);
 bayes_methods!(BayesianTreeClassifier);
+feature_methods!(BayesianTreeClassifier);
 
 #[pymethods]
 #[allow(non_snake_case)]

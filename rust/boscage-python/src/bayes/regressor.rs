@@ -8,7 +8,7 @@ use crate::arrays::{Matrix, matrix, optional, slice, vector};
 use crate::bayes::settings::AnySettings;
 use crate::errors::to_python;
 use crate::gate;
-use crate::methods::{bayes_methods, file_methods, only_a_model};
+use crate::methods::{bayes_methods, feature_methods, file_methods, only_a_model};
 
 /// A fitted posterior over trees for numbers.
 #[pyclass(module = "boscage._core")]
@@ -21,6 +21,7 @@ type Vector<'py> = Bound<'py, PyArray1<f64>>;
 only_a_model!(BayesianTreeRegressor);
 file_methods!(BayesianTreeRegressor);
 bayes_methods!(BayesianTreeRegressor);
+feature_methods!(BayesianTreeRegressor);
 
 #[pymethods]
 #[allow(non_snake_case)]

@@ -8,4 +8,4 @@ mod posteriors;
 
 pub(crate) use forests::{explanation_methods, forest_methods, share_methods};
 pub(crate) use models::{file_methods, only_a_model};
-pub(crate) use posteriors::{bart_methods, bayes_methods};
+pub(crate) use posteriors::{bart_methods, bayes_methods, feature_methods};

@@ -1,5 +1,36 @@
 //! Methods of Bayesian trees and of BART.
 
+/// What both kinds of posterior say of the features.
+macro_rules! feature_methods {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            #[getter]
+            fn n_features(&self) -> usize {
+                self.0.n_features()
+            }
+
+            /// By feature, how many categories it has, or 0; empty if no feature has any.
+            #[getter]
+            fn n_categories(&self) -> Vec<u32> {
+                self.0.n_categories().to_vec()
+            }
+
+            /// Whether numbers were missing in training.
+            #[getter]
+            fn has_missing(&self) -> bool {
+                self.0.has_missing()
+            }
+
+            /// Whether numbers may be missing in rows to predict.
+            #[getter]
+            fn takes_missing(&self) -> bool {
+                self.0.takes_missing()
+            }
+        }
+    };
+}
+
 /// The methods of a posterior over trees.
 macro_rules! bayes_methods {
     ($class:ident) => {
@@ -84,29 +115,6 @@ macro_rules! bayes_methods {
             }
 
             #[getter]
-            fn n_features(&self) -> usize {
-                self.0.n_features()
-            }
-
-            /// By feature, how many categories it has, or 0; empty if no feature has any.
-            #[getter]
-            fn n_categories(&self) -> Vec<u32> {
-                self.0.n_categories().to_vec()
-            }
-
-            /// Whether numbers were missing in training.
-            #[getter]
-            fn has_missing(&self) -> bool {
-                self.0.has_missing()
-            }
-
-            /// Whether numbers may be missing in rows to predict.
-            #[getter]
-            fn takes_missing(&self) -> bool {
-                self.0.takes_missing()
-            }
-
-            #[getter]
             fn alpha_s(&self) -> Option<f64> {
                 self.0.prior().map(|prior| prior.alpha_s())
             }
@@ -184,29 +192,6 @@ macro_rules! bart_methods {
             }
 
             #[getter]
-            fn n_features(&self) -> usize {
-                self.0.n_features()
-            }
-
-            /// By feature, how many categories it has, or 0; empty if no feature has any.
-            #[getter]
-            fn n_categories(&self) -> Vec<u32> {
-                self.0.n_categories().to_vec()
-            }
-
-            /// Whether numbers were missing in training.
-            #[getter]
-            fn has_missing(&self) -> bool {
-                self.0.has_missing()
-            }
-
-            /// Whether numbers may be missing in rows to predict.
-            #[getter]
-            fn takes_missing(&self) -> bool {
-                self.0.takes_missing()
-            }
-
-            #[getter]
             fn n_trees(&self) -> usize {
                 self.0.n_trees()
             }
@@ -230,4 +215,4 @@ macro_rules! bart_methods {
     };
 }
 
-pub(crate) use {bart_methods, bayes_methods};
+pub(crate) use {bart_methods, bayes_methods, feature_methods};

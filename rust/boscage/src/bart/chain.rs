@@ -98,6 +98,13 @@ pub(crate) struct Chains<'a> {
     pub(crate) watch: Option<&'a Watch<'a>>,
 }
 
+impl<'a> Chains<'a> {
+    /// Those of a sum that is counted from zero, which cannot be continued.
+    pub(crate) fn alone(settings: &'a BartSettings, watch: Option<&'a Watch<'a>>) -> Self {
+        Self { settings, centres: vec![0.0], fingerprint: [0; 32], starts_alike: false, from: None, watch }
+    }
+}
+
 /// A hash of rows, targets, and all settings except the number of draws.
 pub(crate) fn fingerprint(
     settings: &BartSettings,

@@ -183,11 +183,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
 
 fn write_left_out_fit(writer: &mut Writer, settings: &RegressionSettings) {
     let LeftOutFit { joint, noise_rows, tails } = &settings.left_out_fit;
-    let joint = joint.map(|JointFit { gamma1, gamma2, noise_variance, share, spread }| {
-        [gamma1, gamma2, noise_variance, share, spread]
-    });
-    let tails = tails
-        .map(|TailFit { share, offset, variance, core_variance }| [share, offset, variance, core_variance]);
+    let (joint, tails) = (joint.as_ref().map(JointFit::numbers), tails.as_ref().map(TailFit::numbers));
     writer.list(joint.as_slice().as_flattened(), |writer, value| writer.f64(*value));
     writer.f64(*noise_rows);
     writer.list(tails.as_slice().as_flattened(), |writer, value| writer.f64(*value));
@@ -196,19 +192,9 @@ fn write_left_out_fit(writer: &mut Writer, settings: &RegressionSettings) {
 }
 
 fn read_left_out_fit(reader: &mut Reader<'_>) -> Result<LeftOutFit> {
-    let joint = match reader.f64s("joint")?[..] {
-        [] => None,
-        [gamma1, gamma2, noise_variance, share, spread] => {
-            Some(JointFit { gamma1, gamma2, noise_variance, share, spread })
-        }
-        ref other => return Err(reader.expected("no number or five", other.len())),
-    };
+    let joint = read_numbers(reader, "joint", "no number or five")?.map(JointFit::of);
     let noise_rows = reader.f64("noise_rows")?;
-    let tails = match reader.f64s("tails")?[..] {
-        [] => None,
-        [share, offset, variance, core_variance] => Some(TailFit { share, offset, variance, core_variance }),
-        ref other => return Err(reader.expected("no number or four", other.len())),
-    };
+    let tails = read_numbers(reader, "tails", "no number or four")?.map(TailFit::of);
     Ok(LeftOutFit { joint, noise_rows, tails })
 }
 
@@ -306,11 +292,21 @@ fn read_regression(reader: &mut Reader<'_>) -> Result<RegressionSettings> {
 
 /// A number, or none.
 fn read_optional(reader: &mut Reader<'_>, name: &'static str) -> Result<Option<f64>> {
-    match reader.f64s(name)?[..] {
-        [] => Ok(None),
-        [value] => Ok(Some(value)),
-        ref other => Err(reader.expected("no number or one", other.len())),
+    Ok(read_numbers(reader, name, "no number or one")?.map(|[number]| number))
+}
+
+/// A list of so many numbers, or of none.
+fn read_numbers<const N: usize>(
+    reader: &mut Reader<'_>,
+    name: &'static str,
+    expected: &str,
+) -> Result<Option<[f64; N]>> {
+    let found = reader.f64s(name)?;
+    if found.is_empty() {
+        return Ok(None);
     }
+    let all = found.try_into().map_err(|other: Vec<f64>| reader.expected(expected, other.len()))?;
+    Ok(Some(all))
 }
 
 fn write_forest<P: Statistics>(writer: &mut Writer, forest: &Forest<P>, version: u32, annotation: &str) {

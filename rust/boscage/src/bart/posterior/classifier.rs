@@ -222,60 +222,9 @@ impl BartClassifier {
     pub fn centres(&self) -> &[f64] {
         &self.posterior.centres
     }
-
-    /// The seed of the settings.
-    #[must_use]
-    pub fn seed(&self) -> u64 {
-        self.posterior.seed
-    }
-
-    /// Number of draws of all chains.
-    #[must_use]
-    pub fn n_draws(&self) -> usize {
-        self.posterior.n_draws()
-    }
-
-    /// By feature, how many categories it has, or 0; empty if no feature has any.
-    #[must_use]
-    pub fn n_categories(&self) -> &[u32] {
-        &self.posterior.kinds.n_categories
-    }
-
-    /// Whether numbers were missing in training.
-    #[must_use]
-    pub fn has_missing(&self) -> bool {
-        self.posterior.kinds.has_missing
-    }
-
-    /// Whether numbers may be missing in rows to predict: always, but in models from older files without sides.
-    #[must_use]
-    pub fn takes_missing(&self) -> bool {
-        self.posterior.kinds.has_sides
-    }
-
-    /// Number of features.
-    #[must_use]
-    pub fn n_features(&self) -> usize {
-        self.posterior.n_features
-    }
-
-    /// Number of trees in a sum.
-    #[must_use]
-    pub fn n_trees(&self) -> usize {
-        self.posterior.n_trees
-    }
-
-    /// Text stored with the model and in its file.
-    #[must_use]
-    pub fn annotation(&self) -> &str {
-        &self.annotation
-    }
-
-    /// Sets the text of [`annotation`](Self::annotation).
-    pub fn set_annotation(&mut self, text: impl Into<String>) {
-        self.annotation = text.into();
-    }
 }
+
+facts_of_draws!(BartClassifier);
 
 /// The classes of rows, and their weights if they have any, as a hash takes them.
 fn observed<'a>(codes: &'a [usize], weights: Option<&'a [f64]>) -> impl Iterator<Item = u64> + 'a {

@@ -48,15 +48,7 @@ impl SumOfTrees {
         settings.check_fit(rows, model.n_rows())?;
         let table = SortedColumns::new(rows, &Threads::new(run.n_threads), run.control)?;
         let odds = Odds::new(settings.prior);
-        // These chains cannot be continued.
-        let chains = Chains {
-            settings,
-            centres: vec![0.0],
-            fingerprint: [0; 32],
-            starts_alike: false,
-            from: None,
-            watch,
-        };
+        let chains = Chains::alone(settings, watch);
         let sampler = |number: usize, stream: &mut Stream| {
             let setting = (&table, settings, &odds);
             let backfitter = GeneralBackfitter::start(number, setting, model, 0.0, stream, run.control)?;

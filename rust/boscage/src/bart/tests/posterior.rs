@@ -206,14 +206,7 @@ fn sample(settings: &BartSettings, x: &[f64], targets: Vec<f64>, n_threads: usiz
     let response = NormalResponse { prior: Some(VariancePrior::new(3.0, 0.9, 0.5)) };
     let problem = ScaledProblem { targets, centre: 0.0, scale: 1.0, sigma: 0.5, sigma_mu: 0.2, response };
     let run = Run { n_threads, ..Run::default() };
-    let chains = Chains {
-        settings,
-        centres: vec![0.0],
-        fingerprint: [0; 32],
-        starts_alike: false,
-        from: None,
-        watch: None,
-    };
+    let chains = Chains::alone(settings, None);
     regressor::sample(&problem, &chains, Rows::from_f64(x, 4).unwrap(), &run).unwrap()
 }
 

@@ -56,7 +56,32 @@ pub struct TailFit {
     pub core_variance: f64,
 }
 
+impl JointFit {
+    const NAMES: [&str; 5] =
+        ["joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread"];
+
+    /// In the order of [`NAMES`](Self::NAMES).
+    pub(crate) fn of([gamma1, gamma2, noise_variance, share, spread]: [f64; 5]) -> Self {
+        Self { gamma1, gamma2, noise_variance, share, spread }
+    }
+
+    pub(crate) fn numbers(&self) -> [f64; 5] {
+        [self.gamma1, self.gamma2, self.noise_variance, self.share, self.spread]
+    }
+}
+
 impl TailFit {
+    pub(crate) const NAMES: [&str; 4] = ["tail_share", "tail_offset", "tail_variance", "core_variance"];
+
+    /// In the order of [`NAMES`](Self::NAMES).
+    pub(crate) fn of([share, offset, variance, core_variance]: [f64; 4]) -> Self {
+        Self { share, offset, variance, core_variance }
+    }
+
+    pub(crate) fn numbers(&self) -> [f64; 4] {
+        [self.share, self.offset, self.variance, self.core_variance]
+    }
+
     /// The mean of the other rows, so that all have the mean 0.
     pub(crate) fn core_offset(&self) -> f64 {
         -self.share * self.offset / (1.0 - self.share)
@@ -79,25 +104,10 @@ impl LeftOutFit {
     /// All numbers, with names, but those that say what is so without a fit.
     #[must_use]
     pub fn numbers(&self) -> Vec<(&'static str, f64)> {
-        let joint = self.joint.map(|JointFit { gamma1, gamma2, noise_variance, share, spread }| {
-            [
-                ("joint_gamma1", gamma1),
-                ("joint_gamma2", gamma2),
-                ("joint_noise_variance", noise_variance),
-                ("joint_share", share),
-                ("tree_spread", spread),
-            ]
-        });
         let has_own_rows = self.noise_rows.to_bits() != NOISE_ROWS.to_bits() || self.tails.is_some();
-        let tails = self.tails.map(|TailFit { share, offset, variance, core_variance }| {
-            [
-                ("tail_share", share),
-                ("tail_offset", offset),
-                ("tail_variance", variance),
-                ("core_variance", core_variance),
-            ]
-        });
+        let joint = self.joint.map(|joint| JointFit::NAMES.into_iter().zip(joint.numbers()));
         let noise_rows = has_own_rows.then_some(("noise_rows", self.noise_rows));
+        let tails = self.tails.map(|tails| TailFit::NAMES.into_iter().zip(tails.numbers()));
         joint.into_iter().flatten().chain(noise_rows).chain(tails.into_iter().flatten()).collect()
     }
 
@@ -106,31 +116,11 @@ impl LeftOutFit {
     /// # Errors
     /// Some numbers of the joint posterior, or of the tails, without the others of it.
     pub fn of_numbers(number: impl Fn(&str) -> Option<f64>) -> Result<Self> {
-        let all = |names: &[&'static str]| -> Result<Option<Vec<f64>>> {
-            let found: Vec<f64> = names.iter().filter_map(|name| number(name)).collect();
-            if found.is_empty() || found.len() == names.len() {
-                return Ok((!found.is_empty()).then_some(found));
-            }
-            let lacking = names.iter().find(|name| number(name).is_none()).copied().unwrap_or_default();
-            let expected = "given, as other numbers that belong to it are";
-            Err(Error::InvalidSetting { name: lacking, expected, found: "none".into() })
-        };
-        let joint = ["joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread"];
-        let joint = all(&joint)?.map(|found| JointFit {
-            gamma1: found[0],
-            gamma2: found[1],
-            noise_variance: found[2],
-            share: found[3],
-            spread: found[4],
-        });
-        let tails = all(&["tail_share", "tail_offset", "tail_variance", "core_variance"])?;
-        let tails = tails.map(|found| TailFit {
-            share: found[0],
-            offset: found[1],
-            variance: found[2],
-            core_variance: found[3],
-        });
-        Ok(Self { joint, noise_rows: number("noise_rows").unwrap_or(NOISE_ROWS), tails })
+        Ok(Self {
+            joint: all_of(JointFit::NAMES, &number)?.map(JointFit::of),
+            noise_rows: number("noise_rows").unwrap_or(NOISE_ROWS),
+            tails: all_of(TailFit::NAMES, &number)?.map(TailFit::of),
+        })
     }
 
     /// # Errors
@@ -152,6 +142,22 @@ impl LeftOutFit {
         let (name, expected) = ("tails", "a core and a tail with the variance 1 together");
         Err(Error::InvalidSetting { name, expected, found: of_all.to_string() })
     }
+}
+
+/// The numbers of these names; none if there are none.
+fn all_of<const N: usize>(
+    names: [&'static str; N],
+    number: impl Fn(&str) -> Option<f64>,
+) -> Result<Option<[f64; N]>> {
+    let found = names.map(&number);
+    if found.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    if let Some(lacking) = found.iter().position(Option::is_none) {
+        let expected = "given, as other numbers that belong to it are";
+        return Err(Error::InvalidSetting { name: names[lacking], expected, found: "none".into() });
+    }
+    Ok(Some(found.map(Option::unwrap_or_default)))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hy
 use crate::mondrian::regression::hyperparameters::choice::{self, TargetMoments};
 use crate::mondrian::regression::hyperparameters::leave_one_out::Chosen;
 use crate::mondrian::regression::hyperparameters::{marginal_likelihood, trial};
-use crate::mondrian::regression::left_out_fit::LeftOutFit;
+use crate::mondrian::regression::left_out_fit::{LeftOutFit, TailFit};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::predictive::{ForestPosterior, Paths, Running, TwoMoments};
 use crate::mondrian::regression::regressor::MondrianRegressor;
@@ -149,9 +149,6 @@ impl MondrianRegressor {
     }
 }
 
-/// The numbers of a fit without a joint posterior, as far as there are any.
-const FITTED: [&str; 5] = ["noise_rows", "tail_share", "tail_offset", "tail_variance", "core_variance"];
-
 impl Chosen {
     /// What [`MondrianRegressor::choose`] returns.
     pub(super) fn numbers(self) -> Vec<f64> {
@@ -172,7 +169,8 @@ impl Chosen {
         if !matches!(fitted.len(), 0 | 1 | 5) {
             return Err(refused());
         }
-        let number = |name: &str| FITTED.iter().zip(fitted).find(|(own, _)| **own == name).map(|(_, v)| *v);
+        let names = || std::iter::once("noise_rows").chain(TailFit::NAMES);
+        let number = |name: &str| names().zip(fitted).find(|(own, _)| *own == name).map(|(_, value)| *value);
         let coarse = CoarsePrior { variance, rate };
         let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay, coarse };
         Ok(Self::of(hyper, &LeftOutFit::of_numbers(number)?))

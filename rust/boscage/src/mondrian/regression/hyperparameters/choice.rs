@@ -87,12 +87,13 @@ pub(crate) fn choose<S: Scalar>(
     if is_brief || forest.n_rows() <= RULE_ROWS {
         return choose_from(all, settings, forest, storage, run);
     }
-    let first = first_of_contents(
-        keys(forest)?,
-        (&forest.targets_by_arrival(), forest.weights_by_arrival().as_deref()),
-        RULE_ROWS,
-    )?;
-    apart(&first, all, settings, forest, run)
+    let targets = forest.targets_by_arrival();
+    let weights = forest.weights_by_arrival();
+    let first = first_of_contents(keys(forest)?, (&targets, weights.as_deref()), RULE_ROWS)?;
+    let some = of_rows(&first, settings, forest, run)?;
+    let chosen =
+        with_storage!(some.flushed(run)?, storage => choose_from(all, settings, &some, storage, run))?;
+    Ok(chosen.of_other_trees())
 }
 
 /// The keys of the rows' features, in order of arrival.
@@ -114,22 +115,7 @@ fn distinct(forest: &Forest<NodeMoments>) -> Result<Option<Vec<RowId>>> {
     Ok(distinct_of_keys(&keys(forest)?, values, (&targets, weights.as_deref())))
 }
 
-/// What a forest of some of the rows, given in order of arrival, chooses.
-fn apart(
-    rows: &[RowId],
-    all: TargetMoments,
-    settings: &RegressionSettings,
-    forest: &Forest<NodeMoments>,
-    run: &Run<'_>,
-) -> Result<Chosen> {
-    let some = of_rows(rows, settings, forest, run)?;
-    let chosen =
-        with_storage!(some.flushed(run)?, storage => choose_from(all, settings, &some, storage, run))?;
-    // They are of other trees.
-    Ok(Chosen { clocks: Vec::new(), ..chosen })
-}
-
-/// The trees that a rule looks at, of some rows.
+/// The trees that a rule looks at, of some rows, which are given in order of arrival.
 fn of_rows(
     some: &[RowId],
     settings: &RegressionSettings,
@@ -166,8 +152,22 @@ pub(crate) fn choose_from<S: Scalar>(
     let leaves_out =
         settings.posterior != Posterior::Fast && settings.rule == HyperparameterRule::LeaveOneOut;
     if leaves_out && let Some(distinct) = distinct(forest)? {
-        return apart(&distinct, all, settings, forest, run);
+        let some = of_rows(&distinct, settings, forest, run)?;
+        let chosen =
+            with_storage!(some.flushed(run)?, storage => by_rule(all, settings, &some, storage, run))?;
+        return Ok(chosen.of_other_trees());
     }
+    by_rule(all, settings, forest, storage, run)
+}
+
+/// What the rule chooses from all rows of a forest.
+fn by_rule<S: Scalar>(
+    all: TargetMoments,
+    settings: &RegressionSettings,
+    forest: &Forest<NodeMoments>,
+    storage: &Storage<S, NodeMoments>,
+    run: &Run<'_>,
+) -> Result<Chosen> {
     let n = forest.n_rows();
     let trend = settings.trend.as_ref().filter(|_| n > 0);
     let line = trend.map(|trend| Line::new(trend, forest, storage, run)).transpose()?;

@@ -88,6 +88,11 @@ impl Chosen {
         Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: NOISE_ROWS }
     }
 
+    /// The same for a forest of other trees.
+    pub(crate) fn of_other_trees(self) -> Self {
+        Self { clocks: Vec::new(), ..self }
+    }
+
     /// What settings give, if they do.
     pub(crate) fn given(settings: &RegressionSettings) -> Option<Self> {
         settings.hyperparameters.map(|hyper| Self::of(hyper, &settings.left_out_fit))
