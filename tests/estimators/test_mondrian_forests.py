@@ -258,6 +258,7 @@ def test_learned_weights_find_the_feature_that_matters(kind: Any) -> None:
 
 
 @both
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_learned_weights_of_data_without_information_are_equal(kind: Any) -> None:
     model = make(kind, feature_weights="learned").fit(np.ones((5, 3)), np.ones(5, dtype=int))
     np.testing.assert_allclose(model.feature_weights_, np.ones(3))

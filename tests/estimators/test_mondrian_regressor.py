@@ -456,6 +456,7 @@ def test_shards_share_frozen_maps() -> None:
 
 @pytest.mark.parametrize("posterior", ["exact", "fast", "joint"])
 @pytest.mark.parametrize(("n_rows", "target"), [(1, 5.0), (20, 5.0), (20, -3e-8), (20, 0.0)])
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_equal_targets_show_no_scale(posterior: Any, n_rows: int, target: float) -> None:
     """The variance is that of rounding, unless the noise is given."""
     rng = np.random.default_rng(0)
@@ -477,6 +478,7 @@ def test_equal_targets_show_no_scale(posterior: Any, n_rows: int, target: float)
     assert streamed.digest() == whole.digest()
 
 
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_targets_whose_squares_vanish_are_refused() -> None:
     """Unless other targets of the forest are greater, or all are zero."""
     rows = np.random.default_rng(0).uniform(size=(20, 2))

@@ -169,6 +169,7 @@ def test_left_out_rows_leave_with_all_of_their_weight() -> None:
         np.testing.assert_array_equal(found[row], without.predict_proba(X[[row]])[0])
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight sums to:UserWarning")
 def test_small_weights_do_not_stop_splits_and_only_shares_matter() -> None:
     """Weights that sum to one give the trees of rows, and far below 1 the scale is lost."""
     one = classifier(calibration=None, min_samples_split=5).fit(X, Y, WEIGHTS / WEIGHTS.sum() / 100)
@@ -321,6 +322,7 @@ def test_rows_of_next_to_no_weight_have_no_say(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("settings", [REGRESSIONS[3], REGRESSIONS[4], {}])
+@pytest.mark.filterwarnings("ignore:sample_weight sums to:UserWarning")
 def test_weights_of_every_size_give_distributions(settings: Any) -> None:
     for weights in (10.0 ** RNG.integers(-12, 10, size=90), np.full(90, 1e-12), np.full(90, 1e9)):
         model = regressor(**settings).fit(X, N, weights)

@@ -153,6 +153,7 @@ def test_evidence_takes_weights() -> None:
     np.testing.assert_allclose(once.log_evidence, often.log_evidence, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight sums to:UserWarning")
 def test_balanced_class_weights_count_weights() -> None:
     model = fit(BayesianTreeClassifier, Y, 0.01 * WEIGHTS)
     plain = model.predict_proba(X) / [WEIGHTS[label == Y].sum() for label in model.classes_]

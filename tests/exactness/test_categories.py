@@ -295,6 +295,7 @@ def test_categories_that_do_not_differ_beyond_chance_are_sorted_by_name(kind: An
 
 
 @both
+@pytest.mark.filterwarnings("ignore:column .* is taken for categories:UserWarning")
 def test_names_that_only_one_row_has_each_teach_nothing(kind: Any) -> None:
     """Days as text, whose order tells the targets: those of new rows are unknown."""
     pd = pytest.importorskip("pandas")

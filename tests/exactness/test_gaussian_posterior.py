@@ -352,6 +352,7 @@ def test_predictions_scale_with_targets_of_any_magnitude(
         *itertools.product(["exact"], ["global", "local"], ["ml", "heuristic"]),
     ],
 )
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_variances_are_positive_where_labels_repeat(
     posterior: str, noise: str, hyperparameters: str
 ) -> None:

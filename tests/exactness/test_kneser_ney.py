@@ -61,6 +61,7 @@ def weights_of(kind: str, n: int) -> Array | None:
 @pytest.mark.parametrize("kind", ["unweighted", "fractions", "tiny"])
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.filterwarnings("ignore:sample_weight sums to:UserWarning")
 def test_averaged_prediction_is_algorithm_5_8(name: str, d: int, kind: str) -> None:
     """Counts are those of Algorithm 5.3, predict_proba the mean over trees of Algorithm 5.8."""
     settings = {"discount": DISCOUNT, "calibration": None} | SETTINGS[name]

@@ -99,6 +99,7 @@ def table(n_categories: int, missing: bool) -> tuple[pd.DataFrame, list[int], Ex
 # From seven categories on, splits part one of them from the others.
 @pytest.mark.parametrize("n_categories", [2, 4, 7])
 @pytest.mark.parametrize("how", ["optimal", "prior", "mcmc"])
+@pytest.mark.filterwarnings("ignore:column .* is taken for categories:UserWarning")
 def test_samplers_find_the_exact_posterior(how: str, n_categories: int, missing: bool) -> None:
     X, y, exact = table(n_categories, missing)
     every = frozenset(range(len(y)))
@@ -210,6 +211,7 @@ def test_a_continued_chain_is_one_chain() -> None:
     assert np.array_equal(parts.predict_draws(X), whole.predict_draws(X))
 
 
+@pytest.mark.filterwarnings("ignore:column .* is taken for categories:UserWarning")
 def test_too_many_categories_are_refused() -> None:
     X = pd.DataFrame({"name": [str(i) for i in range(1100)]})
     with pytest.raises(ValueError, match=r"at most 1024 \(group rare categories\)"):

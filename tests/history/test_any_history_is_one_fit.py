@@ -221,6 +221,7 @@ def test_classification_is_a_function_of_the_rows_that_are_left(
     st.sampled_from([None, "linear"]),
     st.integers(0, 2**32 - 1),
 )
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_regression_is_a_function_of_the_rows_that_are_left(
     x: Array,
     history: list[Step],

@@ -95,6 +95,7 @@ def test_the_batch_that_ends_the_warm_up_counts_as_a_whole(kind: Any) -> None:
 
 @pytest.mark.slow
 @both
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_what_is_learned_is_learned_again_when_rows_have_doubled(kind: Any) -> None:
     model = make(kind)
     y = target_of(kind)
@@ -121,6 +122,7 @@ def test_without_a_warm_up_the_first_call_decides(kind: Any) -> None:
 
 @both
 @pytest.mark.parametrize("warm_up", [0, N])
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_fit_is_final(kind: Any, warm_up: int) -> None:
     y = target_of(kind)
     model = make(kind, warm_up=warm_up).fit(X[:20], y[:20])
@@ -210,6 +212,7 @@ def test_a_clone_starts_anew(kind: Any) -> None:
 
 
 @both
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_a_new_fit_ends_the_warm_up_and_forgets_it(kind: Any) -> None:
     y = target_of(kind)
     model = stream(make(kind), [30])

@@ -239,6 +239,7 @@ def test_at_most_14_features_of_a_trend_have_slopes(trend: Any) -> None:
     np.testing.assert_array_equal(np.flatnonzero(slopes), np.sort(greatest))
 
 
+@pytest.mark.filterwarnings("ignore:y has no other value than:UserWarning")
 def test_targets_without_spread() -> None:
     x, _ = data("noise", 30)
     model = MondrianForestRegressor(5, trend="linear", random_state=0).fit(x, np.full(30, 4.5))
