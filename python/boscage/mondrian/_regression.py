@@ -27,7 +27,14 @@ _NEEDED = ("mu", "gamma1", "gamma2", "noise_variance")
 _OF_POSTERIOR = ("hyperparameters", "noise", "noise_variance", "prior_scale", "joint_kernel")
 _OF_HIERARCHY = (*_NEEDED, "delay", "coarse_variance", "coarse_rate")
 _OF_TREND = ("trend_variance", "trend_scale")
-_OF_JOINT = ("joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread")
+_OF_JOINT = (
+    "joint_gamma1",
+    "joint_gamma2",
+    "joint_noise_variance",
+    "joint_share",
+    "tree_spread",
+    "joint_limit",
+)
 _OF_NOISE = ("noise_rows", "tail_share", "tail_offset", "tail_variance", "core_variance")
 
 

@@ -95,10 +95,13 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         where targets are smooth, errors are smaller by up to a seventh. Nodes are never kept from
         being split (`min_samples_split`, equal targets). Its equations take memory
         and time that grow with the square of the number of rows (100 MB at 5,000 rows), and a
-        prediction time that grows with that number. "auto" takes the limit with at most 5,000
-        rows, if ``min_samples_split=2`` and ``predictive="averaged"``, and else the trees. Only the
-        mean differs; the spread about it is that of the forest's trees. ``contributions`` and
-        exports, which need sums over trees, are of the same forest with "trees".
+        prediction time that grows with that number. "auto", if ``min_samples_split=2`` and
+        ``predictive="averaged"``, takes the limit with at most 5,000 rows. With more, it takes
+        the limit as 2,048 of the rows know it, in a time that grows with the number of rows
+        (Nystroem's method), or the trees, which know details better: whichever predicts left-out
+        rows better (``hyperparameters="loo"``; else the trees). Only the mean differs; the spread
+        about it is that of the forest's trees. ``contributions`` and exports, which need sums
+        over trees, are of the same forest with "trees".
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 6.5).
         "realised" follows each tree's own cuts and needs much less memory.
@@ -455,7 +458,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         "loo" also fits what is here only then. With ``posterior="joint"``: ``joint_gamma1``,
         ``joint_gamma2`` and ``joint_noise_variance`` of the sum of all trees, the share
         ``joint_share`` of its mean in predictions, and ``tree_spread``, by which the distances of
-        the trees' own means from it are multiplied. With ``noise="local"``: ``noise_rows``, for
+        the trees' own means from it are multiplied; ``joint_limit``, which is 1, if they were
+        fitted to infinitely many trees (``joint_kernel``). With ``noise="local"``: ``noise_rows``, for
         how many rows the noise of a node's parent counts, and the tails: a share ``tail_share`` of
         the rows has the mean ``tail_offset``, in predicted standard deviations, and the variance
         ``tail_variance``, the others ``core_variance``.

@@ -44,7 +44,7 @@ pub use mondrian::{
     ClassPosterior, ClassTrend, ClassificationSettings, ClassifierCells, ClassifierFreezer, CoarsePrior,
     Component, Copies, Domain, ExportedTree, ExtraTreesRates, FeatureMap, Freezer, FrozenClassifier,
     FrozenForest, FrozenRegressor, GaussianMixture, GaussianMixtures, HyperparameterRule, Hyperparameters,
-    JointFit, JointKernel, LeftOutFit, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_KNOTS, MAX_LEVEL,
+    JointFit, JointKernel, LANDMARKS, LeftOutFit, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_KNOTS, MAX_LEVEL,
     MAX_REGRESSION_LIMIT_ROWS, MondrianClassifier, MondrianForest, MondrianRegressor, MondrianSettings,
     Noise, Posterior, Predictive, RULE_ROWS, Rates, RegressionSettings, RegressorCells, RegressorFreezer,
     RowExtent, Substitute, SubstituteTerm, TREND_ROWS, TailFit, TargetKind, TargetMoments, Trend, TrendPart,

@@ -5,16 +5,15 @@
 //! `dual` is automatic differentiation in forward mode, with which belief propagation over a tree also gives
 //! the gradient of the likelihood in the hyperparameters. `golden_section` and `newton` find where a function is least. `order` maps
 //! floats to integers of the same order, so that they can be sorted and compared as integers. `fixed_point` adds
-//! numbers exactly. `cholesky` solves systems of some thousand equations, and `small_cholesky` of some dozens. `vectors` has loops compiled for the processor.
+//! numbers exactly. `matrices` has symmetric matrices and their factors. `vectors` has loops compiled for the processor.
 
-pub(crate) mod cholesky;
 pub(crate) mod dual;
 pub(crate) mod fixed_point;
 pub(crate) mod golden_section;
 pub(crate) mod logs;
+pub(crate) mod matrices;
 pub(crate) mod newton;
 pub(crate) mod order;
-pub(crate) mod small_cholesky;
 pub(crate) mod special_functions;
 pub(crate) mod vectors;
 

@@ -3,7 +3,7 @@
 //! Newton's method, with something added to the diagonal of the matrix of second derivatives while a step does not lead down
 //! (Levenberg 1944, Marquardt 1963). A variable at a bound stays there while the function falls beyond it (Bertsekas 1982).
 
-use crate::math::small_cholesky::Cholesky;
+use crate::math::matrices::small_cholesky::Cholesky;
 
 const MAX_STEPS: usize = 100;
 /// What is added at first, in units of the diagonal, and the most.

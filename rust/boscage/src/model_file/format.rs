@@ -54,8 +54,10 @@ pub(crate) const FITTED_PRIOR_RATE: u32 = 20;
 pub(crate) const TREE_SIDES: u32 = 21;
 /// Version 20, with what belongs to a regressor's hyperparameters that are given after the rate of the prior's coarse part.
 pub(crate) const LEFT_OUT_FIT: u32 = 22;
+/// With whether the joint posterior of that fit is the sum of infinitely many trees.
+pub(crate) const LIMIT_FIT: u32 = 23;
 /// The newest version.
-pub(crate) const NEWEST: u32 = LEFT_OUT_FIT;
+pub(crate) const NEWEST: u32 = LIMIT_FIT;
 
 /// A file that is being written.
 #[derive(Debug, Default)]

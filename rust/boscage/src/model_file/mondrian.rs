@@ -3,8 +3,8 @@
 use super::domain::{read_domain, write_domain};
 use super::format::{
     CATEGORIES, CLASS_KERNEL, CLASS_SHARES, CLASS_TREND, CUT_FEATURES, FITTED_PRIOR_RATE, ITEM,
-    JOINT_CLASSES, JOINT_KERNEL, LEFT_OUT_FIT, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS, Reader,
-    SUBSTITUTES, TREND, Writer,
+    JOINT_CLASSES, JOINT_KERNEL, LEFT_OUT_FIT, LIMIT_FIT, MAPS, PLAIN, PRIOR, PRIOR_RATE, Place, ROW_WEIGHTS,
+    Reader, SUBSTITUTES, TREND, Writer,
 };
 use crate::control::Run;
 use crate::data::{Rows, Scalar, SparseRow};
@@ -66,6 +66,7 @@ pub(super) fn regressor_version(model: &MondrianRegressor) -> u32 {
     let has_scale = settings.trend.as_ref().is_some_and(|trend| trend.scale.is_some());
     let beyond = settings.prior_scale.is_some() || settings.beyond_thesis().is_some();
     let of_settings = match (settings.joint_kernel, &settings.trend, beyond) {
+        _ if settings.left_out_fit.joint.is_some_and(|joint| joint.is_limit) => LIMIT_FIT,
         _ if has_scale || settings.left_out_fit != LeftOutFit::default() => LEFT_OUT_FIT,
         _ if settings.prior_rate.is_none() => FITTED_PRIOR_RATE,
         _ if settings.prior_rate != Some(OLD_PRIOR_RATE) => PRIOR_RATE,
@@ -173,7 +174,7 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
         writer.f64(rate);
     }
     if version >= LEFT_OUT_FIT {
-        write_left_out_fit(writer, settings);
+        write_left_out_fit(writer, settings, version);
     }
     write_forest(writer, &model.forest, version, annotation);
     for y in model.targets() {
@@ -181,10 +182,14 @@ pub(super) fn write_regressor(writer: &mut Writer, model: &MondrianRegressor, an
     }
 }
 
-fn write_left_out_fit(writer: &mut Writer, settings: &RegressionSettings) {
+fn write_left_out_fit(writer: &mut Writer, settings: &RegressionSettings, version: u32) {
     let LeftOutFit { joint, noise_rows, tails } = &settings.left_out_fit;
+    let is_limit = joint.is_some_and(|joint| joint.is_limit);
     let (joint, tails) = (joint.as_ref().map(JointFit::numbers), tails.as_ref().map(TailFit::numbers));
     writer.list(joint.as_slice().as_flattened(), |writer, value| writer.f64(*value));
+    if version >= LIMIT_FIT {
+        writer.u8(is_limit.into());
+    }
     writer.f64(*noise_rows);
     writer.list(tails.as_slice().as_flattened(), |writer, value| writer.f64(*value));
     let scale = settings.trend.as_ref().and_then(|trend| trend.scale);
@@ -192,7 +197,9 @@ fn write_left_out_fit(writer: &mut Writer, settings: &RegressionSettings) {
 }
 
 fn read_left_out_fit(reader: &mut Reader<'_>) -> Result<LeftOutFit> {
-    let joint = read_numbers(reader, "joint", "no number or five")?.map(JointFit::of);
+    let joint = read_numbers(reader, "joint", "no number or five")?;
+    let is_limit = reader.version >= LIMIT_FIT && reader.flag("is_limit")?;
+    let joint = joint.map(|numbers| JointFit::of(numbers, is_limit));
     let noise_rows = reader.f64("noise_rows")?;
     let tails = read_numbers(reader, "tails", "no number or four")?.map(TailFit::of);
     Ok(LeftOutFit { joint, noise_rows, tails })

@@ -46,7 +46,7 @@ pub use forest::rows_by_contents::{Copies, first_by_contents, first_of_keys, key
 pub use forest::settings::{MondrianSettings, Predictive};
 pub use frozen::forest::FrozenForest;
 pub use frozen::freezer::Freezer;
-pub use joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_REGRESSION_LIMIT_ROWS};
+pub use joint::kernel::{JointKernel, LANDMARKS, MAX_CLASSIFICATION_LIMIT_ROWS, MAX_REGRESSION_LIMIT_ROWS};
 pub use model::MondrianForest;
 pub use process::categories::Categories;
 pub use process::domain::{Domain, MAX_LEVEL};

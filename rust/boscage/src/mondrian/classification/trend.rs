@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 use crate::control::Run;
 use crate::data::{RowId, Rows};
 use crate::error::{Error, Result};
-use crate::math::small_cholesky::Cholesky;
+use crate::math::matrices::small_cholesky::Cholesky;
 use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::forest::Forest;

@@ -13,7 +13,8 @@ pub enum JointKernel {
     Limit,
     /// That of infinitely many trees with at most [`MAX_REGRESSION_LIMIT_ROWS`] or [`MAX_CLASSIFICATION_LIMIT_ROWS`] rows, unless
     /// nodes with fewer than `min_samples_split` > 2 rows are not split or predictions are realised; else that of the forest's
-    /// trees.
+    /// trees. In regression with more rows, left-out rows decide between the latter and that of infinitely many trees as
+    /// [`LANDMARKS`] of the rows know it.
     #[default]
     Auto,
 }
@@ -25,6 +26,21 @@ pub const MAX_REGRESSION_LIMIT_ROWS: usize = 5000;
 /// The same in classification.
 pub const MAX_CLASSIFICATION_LIMIT_ROWS: usize = 10_000;
 
+/// Rows (at most) by way of which [`JointKernel::Auto`] has the covariance of infinitely many trees in regression with more rows: a
+/// multiple of the rows in a block of a factor. On ten data sets of 10,000 rows, half as many made errors up to 2 % greater.
+pub const LANDMARKS: usize = 2048;
+
+/// What decides the covariance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KernelRule {
+    /// It is that of the forest's trees.
+    Trees,
+    /// It is that of infinitely many trees.
+    Limit,
+    /// Left-out rows: it is one of both, the latter by way of landmarks.
+    LeftOut,
+}
+
 impl JointKernel {
     /// All of them, in the order of their numbers.
     pub(crate) const ALL: [Self; 3] = [Self::Trees, Self::Limit, Self::Auto];
@@ -32,11 +48,22 @@ impl JointKernel {
     /// Whether the covariance is that of infinitely many trees, in a forest with these settings and so many rows. `most` is the
     /// number up to which [`JointKernel::Auto`] is.
     pub(crate) fn is_limit(self, settings: &MondrianSettings, n_rows: usize, most: usize) -> bool {
+        self.rule(settings, n_rows, most) == KernelRule::Limit
+    }
+
+    /// The rule for a forest with these settings and so many rows.
+    pub(crate) fn rule(self, settings: &MondrianSettings, n_rows: usize, most: usize) -> KernelRule {
         let is_averaged = settings.predictive == Predictive::Averaged;
         match self {
-            Self::Trees => false,
-            Self::Limit => is_averaged,
-            Self::Auto => is_averaged && settings.min_samples_split <= 2 && n_rows <= most,
+            Self::Limit if is_averaged => KernelRule::Limit,
+            Self::Auto if is_averaged && settings.min_samples_split <= 2 => {
+                if n_rows <= most {
+                    KernelRule::Limit
+                } else {
+                    KernelRule::LeftOut
+                }
+            }
+            Self::Trees | Self::Limit | Self::Auto => KernelRule::Trees,
         }
     }
 }

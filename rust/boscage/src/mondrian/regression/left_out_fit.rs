@@ -41,6 +41,9 @@ pub struct JointFit {
     pub share: f64,
     /// Factor on the distances of the trees' own means from the mean.
     pub spread: f64,
+    /// Whether it was chosen as the sum of infinitely many trees. With so many rows that left-out ones decide this, forests that are
+    /// given it have the covariance of infinitely many trees then.
+    pub is_limit: bool,
 }
 
 /// The tails of the noise: a share of the rows lies to one side, with a variance of its own.
@@ -60,11 +63,15 @@ impl JointFit {
     const NAMES: [&str; 5] =
         ["joint_gamma1", "joint_gamma2", "joint_noise_variance", "joint_share", "tree_spread"];
 
+    /// 1 if it is the sum of infinitely many trees, and else left out.
+    const LIMIT: &str = "joint_limit";
+
     /// In the order of [`NAMES`](Self::NAMES).
-    pub(crate) fn of([gamma1, gamma2, noise_variance, share, spread]: [f64; 5]) -> Self {
-        Self { gamma1, gamma2, noise_variance, share, spread }
+    pub(crate) fn of([gamma1, gamma2, noise_variance, share, spread]: [f64; 5], is_limit: bool) -> Self {
+        Self { gamma1, gamma2, noise_variance, share, spread, is_limit }
     }
 
+    /// In the same order.
     pub(crate) fn numbers(&self) -> [f64; 5] {
         [self.gamma1, self.gamma2, self.noise_variance, self.share, self.spread]
     }
@@ -105,7 +112,10 @@ impl LeftOutFit {
     #[must_use]
     pub fn numbers(&self) -> Vec<(&'static str, f64)> {
         let has_own_rows = self.noise_rows.to_bits() != NOISE_ROWS.to_bits() || self.tails.is_some();
-        let joint = self.joint.map(|joint| JointFit::NAMES.into_iter().zip(joint.numbers()));
+        let joint = self.joint.map(|joint| {
+            let is_limit = joint.is_limit.then_some((JointFit::LIMIT, 1.0));
+            JointFit::NAMES.into_iter().zip(joint.numbers()).chain(is_limit)
+        });
         let noise_rows = has_own_rows.then_some(("noise_rows", self.noise_rows));
         let tails = self.tails.map(|tails| TailFit::NAMES.into_iter().zip(tails.numbers()));
         joint.into_iter().flatten().chain(noise_rows).chain(tails.into_iter().flatten()).collect()
@@ -114,10 +124,19 @@ impl LeftOutFit {
     /// Those that [`numbers`](Self::numbers) says, by name.
     ///
     /// # Errors
-    /// Some numbers of the joint posterior, or of the tails, without the others of it.
+    /// Some numbers of the joint posterior, or of the tails, without the others of it; a `joint_limit` that is not 1.
     pub fn of_numbers(number: impl Fn(&str) -> Option<f64>) -> Result<Self> {
+        let is_limit = match number(JointFit::LIMIT) {
+            None => false,
+            Some(1.0) if number(JointFit::NAMES[0]).is_some() => true,
+            Some(found) => {
+                let (name, expected) =
+                    (JointFit::LIMIT, "1 beside the joint posterior's numbers, or left out");
+                return Err(Error::InvalidSetting { name, expected, found: found.to_string() });
+            }
+        };
         Ok(Self {
-            joint: all_of(JointFit::NAMES, &number)?.map(JointFit::of),
+            joint: all_of(JointFit::NAMES, &number)?.map(|numbers| JointFit::of(numbers, is_limit)),
             noise_rows: number("noise_rows").unwrap_or(NOISE_ROWS),
             tails: all_of(TailFit::NAMES, &number)?.map(TailFit::of),
         })
@@ -165,7 +184,14 @@ mod tests {
     use super::*;
 
     const FIT: LeftOutFit = LeftOutFit {
-        joint: Some(JointFit { gamma1: 2.0, gamma2: 0.5, noise_variance: 0.1, share: 0.9, spread: 0.25 }),
+        joint: Some(JointFit {
+            gamma1: 2.0,
+            gamma2: 0.5,
+            noise_variance: 0.1,
+            share: 0.9,
+            spread: 0.25,
+            is_limit: true,
+        }),
         noise_rows: 40.0,
         tails: Some(TailFit { share: 0.2, offset: 1.0, variance: 2.0, core_variance: 0.4375 }),
     };
@@ -201,7 +227,7 @@ mod tests {
                     .into_iter()
                     .map(|(own, value)| (own, if own == name { wrong } else { value }))
                     .collect();
-                let refused = of(&numbers).unwrap().check();
+                let refused = of(&numbers).and_then(|fit| fit.check());
                 assert!(refused.is_err(), "{name} of {wrong} in place of {value}");
             }
         }

@@ -9,7 +9,7 @@ use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::forest::{Batch, Forest};
-use crate::mondrian::joint::kernel::JointKernel;
+use crate::mondrian::joint::kernel::{JointKernel, KernelRule};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
@@ -119,9 +119,11 @@ impl NodePosterior for Regression {
 
     fn predictive_changed(&mut self, forest: &Forest<NodeMoments>) {
         // Realised predictions have no limit of trees.
-        let has_limit = self.settings.is_limit(&forest.settings, forest.n_rows());
-        if self.state.get().is_some_and(|state| state.joint.is_some() && state.limit().is_some() != has_limit)
-        {
+        let may_have_limit =
+            self.settings.kernel_rule(&forest.settings, forest.n_rows()) != KernelRule::Trees;
+        let differs =
+            |state: &ForestState| state.joint.is_some() && state.limit().is_some() != may_have_limit;
+        if self.state.get().is_some_and(differs) {
             self.reset();
         }
     }
@@ -300,16 +302,15 @@ impl MondrianRegressor {
         };
         let (forest, settings) = (&self.forest, &self.posterior.settings);
         let lifetime = forest.settings.lifetime;
-        let weights = with_storage!(forest.flushed(run)?, storage => JointWeights::new(settings, forest, storage, run))?;
+        let weights = with_storage!(forest.flushed(run)?, storage => {
+            JointWeights::new(settings, (joint.together.is_limit, None), forest, storage, run)
+        })?;
         let model = &joint.together.model;
         let equations = weights.equations(None, model, run)?;
         let without_rows = weights.without_rows(forest);
         let mut found = Vec::new();
         for &row in &rows {
-            let covariance = match &without_rows {
-                Some(without) => without.covariance(row, run)?,
-                None => None,
-            };
+            let covariance = without_rows.covariance(row, run)?;
             let own = covariance.as_ref().map(|own| weights.equations(Some(own), model, run)).transpose()?;
             let equations = own.as_ref().unwrap_or(&equations);
             let without = with_storage!(forest.flushed(run)?, storage => {

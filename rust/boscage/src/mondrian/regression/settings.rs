@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::mondrian::forest::settings::MondrianSettings;
-use crate::mondrian::joint::kernel::{JointKernel, MAX_REGRESSION_LIMIT_ROWS};
+use crate::mondrian::joint::kernel::{JointKernel, KernelRule, MAX_REGRESSION_LIMIT_ROWS};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::validate::{Interval, SUMS_OF_SQUARES, check_positive, check_targets, check_within};
@@ -119,11 +119,16 @@ pub(crate) const PRIOR_RATES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
 const TREND_SHARES: Interval = (1e-30, 1e30, "from 1e-30 to 1e30");
 
 impl RegressionSettings {
-    /// Whether a forest with these settings and so many rows has a joint posterior with the covariance of infinitely many trees.
+    /// Whether a forest with these settings and so many rows has a joint posterior with the covariance of infinitely many trees,
+    /// whatever its rows are.
     #[must_use]
     pub fn is_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
-        self.posterior == Posterior::Joint
-            && self.joint_kernel.is_limit(forest, n_rows, MAX_REGRESSION_LIMIT_ROWS)
+        self.posterior == Posterior::Joint && self.kernel_rule(forest, n_rows) == KernelRule::Limit
+    }
+
+    /// What decides the covariance of the joint posterior.
+    pub(crate) fn kernel_rule(&self, forest: &MondrianSettings, n_rows: usize) -> KernelRule {
+        self.joint_kernel.rule(forest, n_rows, MAX_REGRESSION_LIMIT_ROWS)
     }
 
     /// # Errors

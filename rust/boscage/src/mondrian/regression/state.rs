@@ -79,7 +79,7 @@ impl ForestState {
         run: &Run<'_>,
     ) -> Result<Self> {
         let left_out_fit = chosen.left_out_fit();
-        let Chosen { hyper, clocks, together, tails, prior } = chosen;
+        let Chosen { hyper, clocks, together, factors, tails, prior } = chosen;
         let lifetime = forest.settings.lifetime;
         if settings.posterior == Posterior::Fast {
             return Ok(Self { hyper, messages: Vec::new(), scales: None, tails, left_out_fit, joint: None });
@@ -87,9 +87,11 @@ impl ForestState {
         let mut residuals = None;
         let joint = match settings.posterior {
             Posterior::Joint => {
-                let alone = || Together { model: Standard::new(&hyper), share: 1.0, spread: 1.0 };
+                let alone =
+                    || Together { model: Standard::new(&hyper), is_limit: false, share: 1.0, spread: 1.0 };
                 let together = together.unwrap_or_else(alone);
-                let weights = JointWeights::new(settings, forest, storage, run)?;
+                let weights =
+                    JointWeights::new(settings, (together.is_limit, factors), forest, storage, run)?;
                 let given = given(settings, &together.model);
                 let equations = weights.equations(None, &together.model, run)?;
                 let solution = weights.solve((&together.model, &equations), given, None, run)?;

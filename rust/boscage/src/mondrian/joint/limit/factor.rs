@@ -5,7 +5,7 @@
 
 use crate::control::Run;
 use crate::error::Result;
-use crate::math::cholesky::CholeskyFactor;
+use crate::math::matrices::cholesky::CholeskyFactor;
 
 /// The factor of the matrix of some rows and a noise.
 pub(crate) struct LimitFactor {

@@ -10,10 +10,13 @@
 //! for every pair of rows (`matrix`), and for every test row its covariances with all rows. Both are a function of the
 //! distance alone, which depends on the clock (`logistic`, `exponential`).
 //!
+//! The equations of many rows are solved by way of some of them (`landmarks`).
+//!
 //! A node of equal targets, or of too few rows, is not split. The limit has no such nodes.
 
 mod exponential;
 mod factor;
+mod landmarks;
 mod logistic;
 mod matrix;
 mod rows;
@@ -28,6 +31,7 @@ use matrix::SymmetricMatrix;
 
 pub(crate) use exponential::ExponentialCovariance;
 pub(crate) use factor::LimitFactor;
+pub(crate) use landmarks::{LandmarkFactor, Landmarks, WeightedRows};
 pub(crate) use logistic::LogisticCovariance;
 pub(crate) use rows::LimitRows;
 
@@ -143,6 +147,14 @@ pub(crate) struct LimitFunction<C> {
 impl<C: Covariance + Sync> LimitFunction<C> {
     pub(crate) fn new(rows: LimitRows, covariance: C, n_columns: usize, weights: Vec<f64>) -> Self {
         Self { rows, covariance, n_columns, weights }
+    }
+
+    /// The same, given the rows' weights in the first sum, and then those in the others.
+    pub(crate) fn of_columns(rows: LimitRows, covariance: C, first: &[f64], others: &[Vec<f64>]) -> Self {
+        let of_row =
+            |row: usize| std::iter::once(first[row]).chain(others.iter().map(move |other| other[row]));
+        let weights = (0..first.len()).flat_map(of_row).collect();
+        Self::new(rows, covariance, 1 + others.len(), weights)
     }
 
     pub(crate) fn n_columns(&self) -> usize {

@@ -55,6 +55,15 @@ impl LimitRows {
         self.n_rows
     }
 
+    /// Those at some places.
+    pub(crate) fn at(&self, places: &[usize]) -> Self {
+        let of = |feature: &Feature| Feature {
+            places: places.iter().map(|&place| feature.places[place]).collect(),
+            ..*feature
+        };
+        Self { features: self.features.iter().map(of).collect(), n_rows: places.len() }
+    }
+
     /// Whether two rows have the same covariances.
     pub(crate) fn are_copies(&self, a: usize, b: usize) -> bool {
         self.features.iter().all(|feature| feature.places[a] == feature.places[b])
@@ -62,12 +71,29 @@ impl LimitRows {
 
     /// Adds the distances of points, given by their coordinates, from all rows. `distances` has a slice for each point.
     pub(crate) fn add_distances_of(&self, x: impl Fn(usize, usize) -> f64, distances: &mut [&mut [f64]]) {
-        self.add_distances(|point, feature| feature.place(x(point, feature.number)), distances);
+        let place = |point: usize, feature: usize| {
+            let feature = &self.features[feature];
+            feature.place(x(point, feature.number))
+        };
+        self.add_distances(place, distances);
     }
 
     /// Adds the distances of the rows from `first` on, of each from all rows before it.
     pub(crate) fn add_distances_before(&self, first: usize, distances: &mut [&mut [f64]]) {
-        self.add_distances(|row, feature| feature.places[first + row], distances);
+        self.add_distances(|row, feature| self.features[feature].places[first + row], distances);
+    }
+
+    /// Turns zeros into the covariances of some of the rows that these are among with these rows.
+    pub(crate) fn covariances_with(
+        &self,
+        (all, some): (&Self, &[usize]),
+        covariance: &impl Covariance,
+        entries: &mut [&mut [f64]],
+    ) {
+        self.add_distances(|i, feature| all.features[feature].places[some[i]], entries);
+        for own in entries {
+            covariance.replace(own);
+        }
     }
 
     /// Turns zeros into the covariances of the rows from `first` on, of each with all rows before it.
@@ -93,30 +119,31 @@ impl LimitRows {
         }
     }
 
-    /// Adds the distances of points from the first rows, as many as each point's slice has. Each point has a place in each feature.
-    fn add_distances(&self, place: impl Fn(usize, &Feature) -> f64, distances: &mut [&mut [f64]]) {
+    /// Adds the distances of points from the first rows, as many as each point's slice has. Each point has a place in each feature,
+    /// which is given by its index.
+    fn add_distances(&self, place: impl Fn(usize, usize) -> f64, distances: &mut [&mut [f64]]) {
         let longest = distances.iter().map(|own| own.len()).max().unwrap_or(0);
         let (some, rest) = self.features.as_chunks::<FEATURES>();
         for start in (0..longest).step_by(TILE) {
-            for features in some {
-                add_tile(features, &place, start, distances);
+            for (group, features) in some.iter().enumerate() {
+                add_tile((features, group * FEATURES), &place, start, distances);
             }
-            for feature in rest {
-                add_tile(std::array::from_ref(feature), &place, start, distances);
+            for (feature, i) in rest.iter().zip(some.len() * FEATURES..) {
+                add_tile((std::array::from_ref(feature), i), &place, start, distances);
             }
         }
     }
 }
 
-/// Adds some features' distances of all points from the rows of a tile.
+/// Adds some features' distances of all points from the rows of a tile. The index of the first feature is given.
 fn add_tile<const F: usize>(
-    features: &[Feature; F],
-    place: &impl Fn(usize, &Feature) -> f64,
+    (features, first): (&[Feature; F], usize),
+    place: &impl Fn(usize, usize) -> f64,
     start: usize,
     distances: &mut [&mut [f64]],
 ) {
     for (group, points) in distances.chunks_mut(POINTS).enumerate() {
-        let own = |i: usize| features.each_ref().map(|feature| place(group * POINTS + i, feature));
+        let own = |i: usize| std::array::from_fn(|feature| place(group * POINTS + i, first + feature));
         let end = |slice: &[f64]| slice.len().min(start + TILE);
         let mut common = start;
         if let [a, b] = points {

@@ -1,14 +1,19 @@
 //! The joint model, judged by rows that are left out in parts.
 
+use std::sync::Arc;
+
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
+use crate::mondrian::joint::kernel::KernelRule;
 use crate::mondrian::joint::{LeftOutPlace, Trees};
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::hyperparameters::left_out_rows::{LeftOutRow, thin_out};
 use crate::mondrian::regression::hyperparameters::search::{FARTHEST, WORTHWHILE, climb};
 use crate::mondrian::regression::hyperparameters::trial::{PARTS, Trial};
 use crate::mondrian::regression::joint::Standard;
-use crate::mondrian::regression::joint::equations::{Joint, Limit, MeasuredLimit, RowCovariance};
+use crate::mondrian::regression::joint::equations::Joint;
+use crate::mondrian::regression::joint::landmarks::{LandmarkFactors, LandmarkModel};
+use crate::mondrian::regression::joint::limit::{Limit, MeasuredLimit};
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::trend::Design;
 use crate::mondrian::regression::trend::start_line::StartLine;
@@ -25,6 +30,32 @@ const TOLERANCE: f64 = 1e-2;
 /// While hyperparameters are sought, targets are rounded to this, in the joint model's units. Equations that are
 /// solved to a hundredth amplify the last bits of targets, which differ where targets are shifted and scaled.
 const GRID: f64 = 1.0 / 65536.0;
+
+/// The joint model that a rule has chosen.
+pub(super) struct JointTrial {
+    pub(super) model: Standard,
+    /// Whether it is that of infinitely many trees.
+    pub(super) is_limit: bool,
+    /// Its error for every chosen row.
+    pub(super) errors: Vec<f64>,
+    /// The factors of its equations, if it is solved by landmarks.
+    pub(super) factors: Option<Arc<LandmarkFactors>>,
+}
+
+/// The best hyperparameters with one covariance, and what belongs to them, in the model's units.
+struct Found {
+    hyper: Hyperparameters,
+    is_limit: bool,
+    errors: Vec<f64>,
+    factors: Option<Arc<LandmarkFactors>>,
+}
+
+/// A covariance with which rows are left out in parts.
+#[derive(Clone, Copy)]
+enum OneCovariance<'a> {
+    Trees(&'a Trees),
+    Limit(&'a Limit),
+}
 
 /// Rows in their common order, with all that is known of them.
 struct Observations {
@@ -61,36 +92,64 @@ impl<S: Scalar> Trial<'_, S> {
         line: Option<(&Design, &StartLine)>,
         settings: &RegressionSettings,
         at: impl Fn([i32; 2]) -> Hyperparameters,
-    ) -> Result<(Standard, Vec<f64>)> {
+    ) -> Result<JointTrial> {
         let all = self.observations(standard, line);
-        let (hyper, errors) = match self.limit(settings, &all) {
-            Some(limit) => {
-                let hyper = self.best_of_limit(&all.at(&self.few_places()), settings, at)?;
-                (hyper, self.errors(&RowCovariance::Limit(limit), &all, hyper)?)
-            }
-            None => {
-                let lifetime = self.forest.settings.lifetime;
-                let trees = |n: usize| {
-                    Ok(RowCovariance::Trees(Trees::new(&self.trees[..n], &self.order, lifetime, self.run)?))
-                };
-                let hyper = self.best_of_trees(&trees(self.trees.len().min(FEW_TREES))?, &all, at)?;
-                (hyper, self.errors(&trees(self.trees.len())?, &all, hyper)?)
+        let found = match settings.kernel_rule(&self.forest.settings, self.order.len()) {
+            KernelRule::Trees => self.by_trees(&all, &at)?,
+            KernelRule::Limit => self.by_limit(&all, &at)?,
+            KernelRule::LeftOut => {
+                let [trees, landmarks] = [self.by_trees(&all, &at)?, self.by_landmarks(&all, &at)?];
+                let size = |found: &Found| self.mean(&found.errors, |error, weight| weight * error.abs());
+                if size(&landmarks) < size(&trees) { landmarks } else { trees }
             }
         };
+        let Found { hyper, is_limit, errors, factors } = found;
         let errors = errors.into_iter().map(|error| standard.difference(error)).collect();
-        Ok((standard.with(hyper), errors))
+        Ok(JointTrial { model: standard.with(hyper), is_limit, errors, factors })
+    }
+
+    /// With the covariance of infinitely many trees.
+    fn by_limit(&self, all: &Observations, at: impl Fn([i32; 2]) -> Hyperparameters) -> Result<Found> {
+        let hyper = self.best_of_limit(&all.at(&self.few_places()), at)?;
+        let errors = self.errors(OneCovariance::Limit(&self.limit(all)), all, hyper)?;
+        Ok(Found { hyper, is_limit: true, errors, factors: None })
+    }
+
+    /// The same by way of landmarks. There, rows are left out one by one.
+    fn by_landmarks(&self, all: &Observations, at: impl Fn([i32; 2]) -> Hyperparameters) -> Result<Found> {
+        let hyper = self.best_of_limit(&all.at(&self.few_places()), at)?;
+        let model = LandmarkModel::new(self.limit(all), self.forest, self.storage, &self.order);
+        let equations = model.equations(all.weights.as_deref(), &hyper, self.run)?;
+        let chosen: Vec<(usize, usize)> = self.chosen_places(all).collect();
+        let places: Vec<usize> = chosen.iter().map(|(place, _)| *place).collect();
+        let means = equations.left_out(&places, &all.targets, self.run)?;
+        let error = |(&(place, row), means): (&(usize, usize), &Vec<f64>)| {
+            let part = (row % self.chosen.n_parts).min(all.targets.len() - 1);
+            all.targets[part][place] - means[part]
+        };
+        let errors = chosen.iter().zip(&means).map(error).collect();
+        Ok(Found { hyper, is_limit: true, errors, factors: Some(Arc::clone(equations.factors())) })
+    }
+
+    /// With the covariance of the trees.
+    fn by_trees(&self, all: &Observations, at: impl Fn([i32; 2]) -> Hyperparameters) -> Result<Found> {
+        let lifetime = self.forest.settings.lifetime;
+        let trees = |n: usize| Trees::new(&self.trees[..n], &self.order, lifetime, self.run);
+        let hyper = self.best_of_trees(&trees(self.trees.len().min(FEW_TREES))?, all, at)?;
+        let errors = self.errors(OneCovariance::Trees(&trees(self.trees.len())?), all, hyper)?;
+        Ok(Found { hyper, is_limit: false, errors, factors: None })
     }
 
     /// The hyperparameters under which the squared error is least.
     fn best_of_trees(
         &self,
-        trees: &RowCovariance,
+        trees: &Trees,
         of: &Observations,
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<Hyperparameters> {
         let evaluate = |point: [i32; 2]| {
             let hyper = at(point);
-            let errors = self.errors(trees, of, hyper)?;
+            let errors = self.errors(OneCovariance::Trees(trees), of, hyper)?;
             Ok((-0.5 * self.mean(&errors, |error, weight| weight * error * error).ln(), hyper))
         };
         Ok(climb([0, 0], &[[0, 1], [0, -1], [-1, 0], [1, 0]], evaluate)?.1)
@@ -101,10 +160,9 @@ impl<S: Scalar> Trial<'_, S> {
     fn best_of_limit(
         &self,
         of: &Observations,
-        settings: &RegressionSettings,
         at: impl Fn([i32; 2]) -> Hyperparameters,
     ) -> Result<Hyperparameters> {
-        let limit = self.limit(settings, of).expect("fewer rows have a limit, too").measured(self.run)?;
+        let limit = self.limit(of).measured(self.run)?;
         let evaluate = |[gamma2]: [i32; 1]| {
             // From much noise to little.
             let mut points: Vec<Hyperparameters> =
@@ -173,8 +231,8 @@ impl<S: Scalar> Trial<'_, S> {
         errors.iter().zip(&self.weights).map(|(&error, &weight)| of(error, weight) / n).sum()
     }
 
-    fn limit(&self, settings: &RegressionSettings, of: &Observations) -> Option<Limit> {
-        Limit::of(settings, self.forest, self.storage, &of.rows)
+    fn limit(&self, of: &Observations) -> Limit {
+        Limit::new(self.forest, self.storage, &of.rows)
     }
 
     /// All rows.
@@ -207,7 +265,12 @@ impl<S: Scalar> Trial<'_, S> {
     }
 
     /// The error for every chosen row, the parts of them being left out side by side.
-    fn errors(&self, kernel: &RowCovariance, of: &Observations, hyper: Hyperparameters) -> Result<Vec<f64>> {
+    fn errors(
+        &self,
+        kernel: OneCovariance<'_>,
+        of: &Observations,
+        hyper: Hyperparameters,
+    ) -> Result<Vec<f64>> {
         match self.chosen.n_parts {
             1 => self.errors_in::<1>(kernel, of, hyper),
             2 => self.errors_in::<2>(kernel, of, hyper),
@@ -218,7 +281,7 @@ impl<S: Scalar> Trial<'_, S> {
 
     fn errors_in<const L: usize>(
         &self,
-        kernel: &RowCovariance,
+        kernel: OneCovariance<'_>,
         of: &Observations,
         hyper: Hyperparameters,
     ) -> Result<Vec<f64>> {
@@ -227,7 +290,7 @@ impl<S: Scalar> Trial<'_, S> {
         let is_left_out = |place: usize, part: usize| self.is_left_out(of, place, part);
         let weights = of.weights.as_deref();
         let means: Box<dyn Fn(usize, usize) -> f64> = match kernel {
-            RowCovariance::Trees(trees) => {
+            OneCovariance::Trees(trees) => {
                 let joint = Joint::new(trees, weights, hyper, self.run)?;
                 let weights = joint.system.weights(&targets, is_left_out, TOLERANCE)?.weights;
                 let sums = trees.map(|passes| passes.sums(&weights), self.run)?;
@@ -240,7 +303,7 @@ impl<S: Scalar> Trial<'_, S> {
                     (0..sums.len()).map(of_tree).sum()
                 })
             }
-            RowCovariance::Limit(limit) => {
+            OneCovariance::Limit(limit) => {
                 let system = limit.system(weights, &hyper, self.run)?;
                 let means = system.means(&system.weights(&targets, is_left_out, TOLERANCE)?)?;
                 Box::new(move |place, row| means[place][row % n_parts])

@@ -10,6 +10,7 @@
 //! the row branches off as a test row would.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::control::Run;
 use crate::data::Scalar;
@@ -18,9 +19,11 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::regression::hierarchy::belief_propagation::{CoarsePrior, Hyperparameters, UnitClocks};
 use crate::mondrian::regression::hyperparameters::far_prior::FarPrior;
+use crate::mondrian::regression::hyperparameters::joint_trial::JointTrial;
 use crate::mondrian::regression::hyperparameters::search::{best_scale, climb, score};
 use crate::mondrian::regression::hyperparameters::trial::{Clocks, LeftOut, Trial};
 use crate::mondrian::regression::joint::Standard;
+use crate::mondrian::regression::joint::landmarks::LandmarkFactors;
 use crate::mondrian::regression::left_out_fit::{JointFit, LeftOutFit, NOISE_ROWS};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::noise_tails::NoiseTails;
@@ -47,6 +50,8 @@ const REMEMBERED: usize = 3;
 pub(crate) struct Together {
     /// The joint model.
     pub(crate) model: Standard,
+    /// Whether it was chosen as that of infinitely many trees.
+    pub(crate) is_limit: bool,
     /// The joint mean's share in the forest's, beside that of the mixture's mean.
     pub(crate) share: f64,
     /// Factor on the distances of the mixture's components from their mean.
@@ -55,16 +60,16 @@ pub(crate) struct Together {
 
 impl Together {
     fn of(mu: f64, fit: &JointFit) -> Self {
-        let JointFit { gamma1, gamma2, noise_variance, share, spread } = *fit;
+        let JointFit { gamma1, gamma2, noise_variance, share, spread, is_limit } = *fit;
         let coarse = CoarsePrior::NONE;
         let hyper = Hyperparameters { mu, gamma1, gamma2, noise_variance, delay: 0.0, coarse };
-        Self { model: Standard::new(&hyper), share, spread }
+        Self { model: Standard::new(&hyper), is_limit, share, spread }
     }
 
     fn numbers(&self) -> JointFit {
-        let Self { model, share, spread } = *self;
+        let Self { model, is_limit, share, spread } = *self;
         let Hyperparameters { gamma1, gamma2, noise_variance, .. } = model.in_units();
-        JointFit { gamma1, gamma2, noise_variance, share, spread }
+        JointFit { gamma1, gamma2, noise_variance, share, spread, is_limit }
     }
 }
 
@@ -76,6 +81,8 @@ pub(crate) struct Chosen {
     pub(crate) clocks: Vec<UnitClocks>,
     /// For the joint posterior.
     pub(crate) together: Option<Together>,
+    /// The factors of its equations, if it is solved by landmarks and they are known.
+    pub(crate) factors: Option<Arc<LandmarkFactors>>,
     /// For local noise.
     pub(crate) tails: Option<NoiseTails>,
     /// For local noise: how many rows a parent's factor counts as.
@@ -85,12 +92,12 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// Hyperparameters, and nothing else.
     pub(crate) fn alone(hyper: Hyperparameters) -> Self {
-        Self { hyper, clocks: Vec::new(), together: None, tails: None, prior: NOISE_ROWS }
+        Self { hyper, clocks: Vec::new(), together: None, factors: None, tails: None, prior: NOISE_ROWS }
     }
 
-    /// The same for a forest of other trees.
+    /// The same for a forest of other rows or trees.
     pub(crate) fn of_other_trees(self) -> Self {
-        Self { clocks: Vec::new(), ..self }
+        Self { clocks: Vec::new(), factors: None, ..self }
     }
 
     /// What settings give, if they do.
@@ -149,9 +156,8 @@ pub(crate) fn maximise<S: Scalar>(
     let joint = match settings.posterior {
         Posterior::Joint => {
             let standard = Standard::new(&heuristic);
-            let (model, errors) =
-                trial.joint(standard, line, settings, |point| at(&standard.hyper, fixed, point))?;
-            Some((Standard::new(&model.in_units()), errors))
+            let joint = trial.joint(standard, line, settings, |point| at(&standard.hyper, fixed, point))?;
+            Some(JointTrial { model: Standard::new(&joint.model.in_units()), ..joint })
         }
         Posterior::Exact | Posterior::Fast => None,
     };
@@ -187,7 +193,8 @@ pub(crate) fn maximise<S: Scalar>(
         Some(far) => search.trial.complete(&found.hyper, far, &search.errors_of(&found)?),
         None => found.hyper,
     };
-    Ok(Chosen { hyper, clocks: search.clocks_of(&found.hyper), ..found })
+    let factors = search.joint.as_ref().and_then(|joint| joint.factors.clone());
+    Ok(Chosen { hyper, factors, clocks: search.clocks_of(&found.hyper), ..found })
 }
 
 /// The hyperparameters at a point of the grid: the noise's share and `gamma_2`, by powers of two.
@@ -211,8 +218,7 @@ struct Known {
 /// A search on the grid, and what it remembers of its last points.
 struct Search<'a, S> {
     trial: Trial<'a, S>,
-    /// The joint model, and its error for every chosen row.
-    joint: Option<(Standard, Vec<f64>)>,
+    joint: Option<JointTrial>,
     heuristic: Hyperparameters,
     far: Option<FarPrior>,
     /// The factor on variances for what is fitted to few rows.
@@ -285,9 +291,10 @@ impl<S: Scalar> Search<'_, S> {
         most: f64,
     ) -> (f64, Chosen) {
         let mut errors = self.trial.errors_with_noise(left_out, prior);
-        let together = self.joint.as_ref().map(|(model, of_joint)| Together {
-            model: *model,
-            share: recentre(&mut errors, (of_joint, &self.trial.weights), spread),
+        let together = self.joint.as_ref().map(|joint| Together {
+            model: joint.model,
+            is_limit: joint.is_limit,
+            share: recentre(&mut errors, (&joint.errors, &self.trial.weights), spread),
             spread,
         });
         let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
@@ -306,8 +313,8 @@ impl<S: Scalar> Search<'_, S> {
         let clocks = self.trial.clocks(chosen.hyper.gamma2, chosen.hyper.delay)?;
         let left_out = self.trial.left_out(&chosen.hyper, &clocks)?;
         let mut errors = self.trial.errors_with_noise(&left_out, chosen.prior);
-        if let (Some((_, of_joint)), Some(together)) = (&self.joint, &chosen.together) {
-            recentre(&mut errors, (of_joint, &self.trial.weights), together.spread);
+        if let (Some(joint), Some(together)) = (&self.joint, &chosen.together) {
+            recentre(&mut errors, (&joint.errors, &self.trial.weights), together.spread);
         }
         Ok(errors)
     }

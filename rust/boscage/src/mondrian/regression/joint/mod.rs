@@ -9,15 +9,19 @@
 //! `(K + s^2 I) a = y - mu_H`. A trend (`regression::trend`) adds a linear function of the features.
 //!
 //! Up to some thousand rows, the covariance is that of infinitely many trees (`mondrian::joint::limit`), of which the forest's
-//! own are a sample. Then the mean does not have the noise of the sample. The spread about the mean is that of the forest's
-//! trees.
+//! own are a sample. Then the mean does not have the noise of the sample. With more rows it is that as some of the rows know it, or that
+//! of the trees, which knows details better: rows that are left out decide. The spread about the mean is that of the
+//! forest's trees.
 //!
-//! - `equations` has the two covariances.
+//! - `equations` has the covariances: that of trees, that of infinitely many trees (`limit`), and the latter for many rows
+//!   (`landmarks`).
 //! - `solution` has the weights `a`, with those of a trend.
 //! - `tree_sums` has the sums of `a` at the nodes of the trees, and `tree_mean` the mean by them: one pass down each tree.
 //! - `without_rows` has the covariance of the trees without a row.
 
 pub(crate) mod equations;
+pub(crate) mod landmarks;
+pub(crate) mod limit;
 pub(crate) mod solution;
 pub(crate) mod tree_mean;
 pub(crate) mod tree_sums;
@@ -98,6 +102,14 @@ impl Standard {
     pub(crate) fn mean(&self, standard: f64) -> f64 {
         self.mu + self.difference(standard)
     }
+}
+
+/// What equations give for several right-hand sides `y_i`.
+pub(super) struct Solved {
+    /// By side, each share of the weights: of the rows, or of the landmarks.
+    pub(super) weights: Vec<Vec<f64>>,
+    /// `y_i' A^-1 y_j`, row after row.
+    pub(super) products: Vec<f64>,
 }
 
 /// A number with the last half of its digits rounded off, in which the rounding of targets would show.

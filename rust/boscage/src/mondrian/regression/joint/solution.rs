@@ -1,24 +1,26 @@
 //! The weights that solve the joint model's equations, and with a trend its coefficients.
 
+use std::sync::Arc;
+
 use crate::control::Run;
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::Trees;
+use crate::mondrian::joint::kernel::KernelRule;
 use crate::mondrian::joint::limit::{LimitFunction, LogisticCovariance};
-use crate::mondrian::regression::joint::equations::{Equations, Limit, RowCovariance};
-use crate::mondrian::regression::joint::tree_sums::{TreeSums, in_lanes};
+use crate::mondrian::regression::joint::equations::{Equations, RowCovariance, RowEquations};
+use crate::mondrian::regression::joint::landmarks::{LandmarkFactors, LandmarkModel};
+use crate::mondrian::regression::joint::limit::Limit;
+use crate::mondrian::regression::joint::tree_sums::TreeSums;
 use crate::mondrian::regression::joint::without_rows::WithoutRows;
-use crate::mondrian::regression::joint::{Standard, common_order};
+use crate::mondrian::regression::joint::{Solved, Standard, common_order};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::RegressionSettings;
 use crate::mondrian::regression::trend::posterior::{Coefficients, Given, Linear, Products};
 use crate::mondrian::regression::trend::start_line::StartLine;
-use crate::mondrian::regression::trend::{Columns, Design, Residuals, dot};
-
-/// Right-hand sides that are solved for at once.
-const LANES: usize = 8;
+use crate::mondrian::regression::trend::{Columns, Design, Residuals};
 
 /// The joint model of a forest, which weights are solved for.
 pub(crate) struct JointWeights {
@@ -31,18 +33,29 @@ pub(crate) struct JointWeights {
 }
 
 impl JointWeights {
+    /// `is_limit` says whether the model was chosen as that of infinitely many trees, where settings leave this open; with the
+    /// factors of its equations, if they are known.
+    ///
     /// # Errors
     /// An interrupt.
     pub(crate) fn new<S: Scalar>(
         settings: &RegressionSettings,
+        (is_limit, factors): (bool, Option<Arc<LandmarkFactors>>),
         forest: &Forest<NodeMoments>,
         storage: &Storage<S, NodeMoments>,
         run: &Run<'_>,
     ) -> Result<Self> {
         let order = common_order(forest, storage);
-        let kernel = match Limit::of(settings, forest, storage, &order) {
-            Some(limit) => RowCovariance::Limit(limit),
-            None => RowCovariance::Trees(Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?),
+        let limit = || Limit::new(forest, storage, &order);
+        let kernel = match settings.kernel_rule(&forest.settings, order.len()) {
+            KernelRule::Limit => RowCovariance::Limit(limit()),
+            KernelRule::LeftOut if is_limit => {
+                let model = LandmarkModel::new(limit(), forest, storage, &order);
+                RowCovariance::Landmarks(model.knowing(factors))
+            }
+            KernelRule::LeftOut | KernelRule::Trees => {
+                RowCovariance::Trees(Trees::new(&storage.trees, &order, forest.settings.lifetime, run)?)
+            }
         };
         let targets = order.iter().map(|&row| forest.targets[row as usize]).collect();
         let weights = forest.row_targets().weights_of(&order);
@@ -74,15 +87,12 @@ impl JointWeights {
         &self.order
     }
 
-    /// The trees without one row or another, if the covariance is that of trees.
+    /// The covariance without one row or another.
     pub(in crate::mondrian::regression) fn without_rows<'a>(
         &'a self,
         forest: &'a Forest<NodeMoments>,
-    ) -> Option<WithoutRows<'a>> {
-        match &self.kernel {
-            RowCovariance::Trees(trees) => Some(WithoutRows::new(trees, forest, &self.order)),
-            RowCovariance::Limit(_) => None,
-        }
+    ) -> WithoutRows<'a> {
+        WithoutRows::new(&self.kernel, forest, &self.order)
     }
 
     /// The equations of a model, which may be solved without each of several rows; `without` is the covariance of the trees
@@ -113,8 +123,8 @@ impl JointWeights {
         let left_out = left_out.and_then(|row| self.order.iter().position(|&own| own == row));
         let (weights, trend) = match &self.line {
             None => {
-                let targets: Vec<[f64; 1]> = self.targets.iter().map(|&y| [model.target(y)]).collect();
-                (equations.weights(&targets, left_out, run)?, None)
+                let targets = self.targets.iter().map(|&y| model.target(y)).collect();
+                (equations.solve(&[targets], left_out, run)?.weights.remove(0), None)
             }
             Some(line) => {
                 let (weights, trend) = solve_with_trend((equations, left_out), model, line, given, run)?;
@@ -123,10 +133,11 @@ impl JointWeights {
         };
         let of_columns = trend.as_ref().map_or(&[][..], |trend| &trend.of_columns);
         let mean = match equations {
-            Equations::Trees(joint) => {
+            Equations::Rows(RowEquations::Trees(joint)) => {
                 Mean::Trees(TreeSums::new(joint.trees(), &self.order, (&weights, of_columns), run)?)
             }
-            Equations::Limit(limit, _) => Mean::Limit(limit.function(&model.hyper, &weights, of_columns)),
+            Equations::Rows(RowEquations::Limit(limit)) => Mean::Limit(limit.function(&weights, of_columns)),
+            Equations::Landmarks(landmarks) => Mean::Limit(landmarks.function(&weights, of_columns)),
         };
         let linear = trend.map(|TrendSolution { columns, pivot, posterior, .. }| {
             Linear::new(columns, &pivot, posterior, model.unit)
@@ -151,7 +162,7 @@ fn solve_with_trend(
     (design, line): &(Design, StartLine),
     given: Given,
     run: &Run<'_>,
-) -> Result<(Vec<[f64; 1]>, TrendSolution)> {
+) -> Result<(Vec<f64>, TrendSolution)> {
     let (n, width) = (design.order.len(), design.columns.len());
     // Targets are solved for beside the columns: they come first.
     let mut sides = vec![vec![0.0; n]; 1 + width];
@@ -161,16 +172,8 @@ fn solve_with_trend(
             side[place] = z;
         }
     }
-    let mut solved: Vec<Vec<f64>> = Vec::with_capacity(sides.len());
-    for some in sides.chunks(LANES) {
-        solved.extend(match some.len() {
-            1 | 2 => weights_of::<2>(equations, some, left_out, run)?,
-            3 | 4 => weights_of::<4>(equations, some, left_out, run)?,
-            _ => weights_of::<LANES>(equations, some, left_out, run)?,
-        });
-    }
-    let n_shares = equations.n_shares() as f64;
-    let product = |i: usize, j: usize| n_shares * dot(&sides[i], &solved[j]);
+    let Solved { weights: mut solved, products } = equations.solve(&sides, left_out, run)?;
+    let product = |i: usize, j: usize| products[i * sides.len() + j];
     let mut pivot: Vec<f64> = line.coefficients.iter().map(|&b| model.difference_of(b)).collect();
     pivot[0] = model.target(line.coefficients[0]);
     let products = Products {
@@ -184,23 +187,12 @@ fn solve_with_trend(
     };
     let posterior = Coefficients::new(&products, given);
     let of_columns = solved.split_off(1);
-    let weight = |place: usize| {
+    let weight = |(i, of_targets): (usize, &f64)| {
         let of_columns = posterior.beyond_pivot.iter().zip(&of_columns);
-        [solved[0][place] - of_columns.map(|(b, solved)| b * solved[place]).sum::<f64>()]
+        of_targets - of_columns.map(|(b, solved)| b * solved[i]).sum::<f64>()
     };
-    let weights = (0..n).map(weight).collect();
+    let weights = solved[0].iter().enumerate().map(weight).collect();
     Ok((weights, TrendSolution { columns: design.columns.clone(), pivot, posterior, of_columns }))
-}
-
-/// The weights of at most `L` right-hand sides.
-fn weights_of<const L: usize>(
-    equations: &Equations<'_>,
-    sides: &[Vec<f64>],
-    left_out: Option<usize>,
-    run: &Run<'_>,
-) -> Result<Vec<Vec<f64>>> {
-    let found = equations.weights(&in_lanes::<L>(sides, sides[0].len()), left_out, run)?;
-    Ok((0..sides.len()).map(|lane| found.iter().map(|found| found[lane]).collect()).collect())
 }
 
 /// The joint model's mean, but for a trend.

@@ -43,20 +43,21 @@ impl TreeSums {
     pub(super) fn new(
         trees: &Trees,
         order: &[RowId],
-        (weights, columns): (&[[f64; 1]], &[Vec<f64>]),
+        (weights, columns): (&[f64], &[Vec<f64>]),
         run: &Run<'_>,
     ) -> Result<Self> {
         let n_columns = columns.len();
         let lanes: Vec<_> =
             columns.chunks(LANES).map(|some| in_lanes::<LANES>(some, weights.len())).collect();
-        let of_trees = trees.map(|passes| NodeSums::new(passes, (weights, &lanes), n_columns), run)?;
+        let of_targets = weights.as_chunks().0;
+        let of_trees = trees.map(|passes| NodeSums::new(passes, (of_targets, &lanes), n_columns), run)?;
         let mut of_rows = Sums::default();
         let n = order.iter().max().map_or(0, |&row| row as usize + 1);
         of_rows.weights.resize(n, 0.0);
         of_rows.columns.resize(n * n_columns, 0.0);
         for (place, &row) in order.iter().enumerate() {
             let row = row as usize;
-            of_rows.weights[row] = weights[place][0];
+            of_rows.weights[row] = weights[place];
             for (to, column) in of_rows.columns[row * n_columns..][..n_columns].iter_mut().zip(columns) {
                 *to = column[place] as f32;
             }

@@ -1,14 +1,15 @@
-//! The covariance of the trees without a row.
+//! The covariance without a row.
 //!
 //! Between the other rows it is nearly always that of the trees with the row. But a node is paused that holds too few rows
-//! without it, or rows of one target, and rows are then together that only the left-out row kept apart.
+//! without it, or rows of one target, and rows are then together that only the left-out row kept apart. Without a landmark there
+//! is another one.
 
 use crate::control::Run;
 use crate::data::{RowId, Scalar};
 use crate::error::Result;
 use crate::mondrian::forest::Forest;
+use crate::mondrian::joint::Passes;
 use crate::mondrian::joint::row_order::places_in;
-use crate::mondrian::joint::{Passes, Trees};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
 use crate::mondrian::prediction::walk;
@@ -16,18 +17,19 @@ use crate::mondrian::regression::joint::equations::RowCovariance;
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::tree::Tree;
 
-/// The trees without one row or another.
+/// The covariance without one row or another.
 pub(in crate::mondrian::regression) struct WithoutRows<'a> {
-    trees: &'a Trees,
+    kernel: &'a RowCovariance,
     forest: &'a Forest<NodeMoments>,
     places: Vec<u32>,
-    /// By tree, the number of nodes, and by place whether a row has a leaf alone.
+    /// By tree, the number of nodes, and by place whether a row has a leaf alone; none if the covariance is not that of trees.
     sizes: Vec<(usize, Vec<bool>)>,
 }
 
 impl<'a> WithoutRows<'a> {
-    pub(super) fn new(trees: &'a Trees, forest: &'a Forest<NodeMoments>, order: &[RowId]) -> Self {
-        Self { trees, forest, places: places_in(order), sizes: trees.sizes() }
+    pub(super) fn new(kernel: &'a RowCovariance, forest: &'a Forest<NodeMoments>, order: &[RowId]) -> Self {
+        let sizes = if let RowCovariance::Trees(trees) = kernel { trees.sizes() } else { Vec::new() };
+        Self { kernel, forest, places: places_in(order), sizes }
     }
 
     /// The covariance of the other rows, if it is another one without the row.
@@ -40,9 +42,14 @@ impl<'a> WithoutRows<'a> {
         run: &Run<'_>,
     ) -> Result<Option<RowCovariance>> {
         let place = self.places[row as usize] as usize;
+        let trees = match self.kernel {
+            RowCovariance::Trees(trees) => trees,
+            RowCovariance::Limit(_) => return Ok(None),
+            RowCovariance::Landmarks(model) => return Ok(model.without(place).map(RowCovariance::Landmarks)),
+        };
         let chunks = walk::predict_left_out(self.forest, &[row], run, &Coarser { of: self, place })?;
         let others: Vec<(usize, Passes)> = chunks.into_iter().flatten().collect();
-        Ok((!others.is_empty()).then(|| RowCovariance::Trees(self.trees.with(others))))
+        Ok((!others.is_empty()).then(|| RowCovariance::Trees(trees.with(others))))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The posterior of a trend's coefficients, and what it adds to predictions.
 
-use crate::math::small_cholesky::Cholesky;
+use crate::math::matrices::small_cholesky::Cholesky;
 use crate::mondrian::regression::trend::{Columns, TrendPart, dot};
 
 /// The prior variances that are tried, as powers of four in the joint model's units.

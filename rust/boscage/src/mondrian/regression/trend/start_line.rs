@@ -1,7 +1,7 @@
 //! An ordinary line through the targets, about which hyperparameters are chosen: ridge regression, with a penalty by
 //! generalised cross-validation (Golub, Heath and Wahba 1979).
 
-use crate::math::small_cholesky::Cholesky;
+use crate::math::matrices::small_cholesky::Cholesky;
 use crate::mondrian::regression::trend::{Design, dot};
 
 /// Penalties, in units of the squares of `z`. The least keeps copies of a feature apart from each other.

@@ -2,7 +2,7 @@ use super::posterior::{Coefficients, Given, Products};
 use super::start_line::StartLine;
 use super::*;
 use crate::data::Rows;
-use crate::math::small_cholesky::Cholesky;
+use crate::math::matrices::small_cholesky::Cholesky;
 use crate::mondrian::forest::storage::AnyStorage;
 use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::regression::hierarchy::tree_predictive::Component;

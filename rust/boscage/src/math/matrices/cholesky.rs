@@ -10,28 +10,20 @@
 
 use crate::control::{Run, Threads};
 use crate::error::Result;
+use crate::math::matrices::blocks::{AT_ONCE, BLOCK, DEPTH, Group, LANES, subtract, transposed};
 use crate::math::vectors::with_vectors;
 
-/// Rows and columns of a block.
-const BLOCK: usize = 64;
-/// Columns that lie side by side.
-const LANES: usize = 8;
-/// Rows that are multiplied with some columns at the same time.
-const AT_ONCE: usize = 4;
-/// Products that are added to all sums of a block before the next: their columns stay in the fastest memory.
-const DEPTH: usize = 256;
 /// Groups of columns that one thread solves for at a time.
 const GROUPS: usize = 4;
 
-/// Some columns of numbers: [`LANES`] side by side.
-type Group = Vec<[f64; LANES]>;
-
 /// The lower triangle `L` of `M = L L'`.
+#[derive(Debug)]
 pub(crate) struct CholeskyFactor {
     rows: Vec<BlockRow>,
 }
 
 /// Some rows of the factor.
+#[derive(Debug)]
 struct BlockRow {
     /// Row after row, to the end of the diagonal block.
     entries: Vec<f64>,
@@ -138,6 +130,36 @@ impl CholeskyFactor {
     /// # Errors
     /// An interrupt.
     pub(crate) fn solve(&self, columns: &[f64], n_columns: usize, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.replace(columns, n_columns, run, |groups| {
+            self.half_solve(0, groups);
+            self.solve_back(groups);
+        })
+    }
+
+    /// `L^-1 B`, as [`solve`](Self::solve).
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn solve_lower(&self, columns: &[f64], n_columns: usize, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.replace(columns, n_columns, run, |groups| self.half_solve(0, groups))
+    }
+
+    /// `L'^-1 B`, as [`solve`](Self::solve).
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn solve_upper(&self, columns: &[f64], n_columns: usize, run: &Run<'_>) -> Result<Vec<f64>> {
+        self.replace(columns, n_columns, run, |groups| self.solve_back(groups))
+    }
+
+    /// What `replace` makes of columns, some groups at a time.
+    fn replace(
+        &self,
+        columns: &[f64],
+        n_columns: usize,
+        run: &Run<'_>,
+        replace: impl Fn(&mut [Group]) + Sync,
+    ) -> Result<Vec<f64>> {
         let groups: Vec<usize> = (0..n_columns).step_by(LANES).collect();
         let solved = run.map_ranges(groups.len(), GROUPS, |some| {
             let of_group = |&first: &usize| {
@@ -145,8 +167,7 @@ impl CholeskyFactor {
                 self.padded(rows)
             };
             let mut groups: Vec<Group> = groups[some].iter().map(of_group).collect();
-            self.half_solve(0, &mut groups);
-            self.solve_back(&mut groups);
+            replace(&mut groups);
             Ok(groups)
         })?;
         let mut out = vec![0.0; columns.len()];
@@ -246,35 +267,8 @@ impl CholeskyFactor {
     }
 }
 
-/// Subtracts the products of `R` rows with [`LANES`] columns from places of `out`, whose rows have a width; the first place is
-/// given.
-#[expect(clippy::inline_always, reason = "only what is inlined is compiled for the processor's vectors")]
-#[inline(always)]
-fn subtract<const R: usize>(
-    rows: [&[f64]; R],
-    columns: &[[f64; LANES]],
-    out: &mut [f64],
-    (width, first): (usize, usize),
-) {
-    let rows = rows.map(|row| &row[..columns.len()]);
-    let mut sums = [[0.0; LANES]; R];
-    for (r, sums) in sums.iter_mut().enumerate() {
-        sums.copy_from_slice(&out[r * width + first..][..LANES]);
-    }
-    for (k, column) in columns.iter().enumerate() {
-        for r in 0..R {
-            for lane in 0..LANES {
-                sums[r][lane] -= rows[r][k] * column[lane];
-            }
-        }
-    }
-    for (r, sums) in sums.iter().enumerate() {
-        out[r * width + first..][..LANES].copy_from_slice(sums);
-    }
-}
-
 /// Replaces a block of columns by its product with a matrix times -1, of which the rows are given.
-#[expect(clippy::inline_always, reason = "as above")]
+#[expect(clippy::inline_always, reason = "only what is inlined is compiled for the processor's vectors")]
 #[inline(always)]
 fn multiply<'a>(row: impl Fn(usize) -> &'a [f64], columns: &mut [[f64; LANES]]) {
     let mut own = [[0.0; LANES]; BLOCK];
@@ -291,16 +285,6 @@ fn turn(entry: impl Fn(usize, usize) -> f64, turned: &mut [f64]) {
     for k in 0..BLOCK {
         (0..BLOCK).for_each(|i| turned[i * BLOCK + k] = entry(k, i));
     }
-}
-
-/// Rows of some length as columns.
-fn transposed<'a>(rows: impl Iterator<Item = &'a [f64]>, length: usize) -> Vec<Group> {
-    let mut groups = vec![vec![[0.0; LANES]; length]; BLOCK / LANES];
-    for (i, row) in rows.enumerate() {
-        let group = &mut groups[i / LANES];
-        group.iter_mut().zip(row).for_each(|(lanes, &entry)| lanes[i % LANES] = entry);
-    }
-    groups
 }
 
 /// The first numbers of a slice, and zeros for those that it lacks.

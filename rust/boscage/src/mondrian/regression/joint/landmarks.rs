@@ -1,0 +1,186 @@
+//! The equations of the joint model with the covariance of infinitely many trees, for many rows: by way of landmarks.
+//!
+//! The landmarks are the first rows with different coordinates in a random order that contents alone determine. So they depend on
+//! nothing but the set of rows, and change little where rows come and leave.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::control::Run;
+use crate::data::{RowId, Scalar, Table};
+use crate::error::Result;
+use crate::mondrian::forest::Forest;
+use crate::mondrian::forest::storage::Storage;
+use crate::mondrian::joint::kernel::LANDMARKS;
+use crate::mondrian::joint::limit::{
+    LandmarkFactor, Landmarks, LimitFunction, LogisticCovariance, WeightedRows,
+};
+use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::joint::Solved;
+use crate::mondrian::regression::joint::limit::{Limit, noise_of};
+use crate::mondrian::regression::moments::NodeMoments;
+use crate::random::keyed::Key;
+
+/// The model of infinitely many trees, and the rows by way of which it is solved.
+#[derive(Clone)]
+pub(crate) struct LandmarkModel {
+    limit: Limit,
+    /// The landmarks' places in the common order, each with whether no other row has its coordinates; then the next one, if there is one.
+    first: Vec<(usize, bool)>,
+    /// The factors of some hyperparameters, if they are known.
+    known: Option<Arc<LandmarkFactors>>,
+}
+
+impl LandmarkModel {
+    /// Of the rows in their common order, of which `limit` is.
+    pub(crate) fn new<S: Scalar>(
+        limit: Limit,
+        forest: &Forest<NodeMoments>,
+        storage: &Storage<S, NodeMoments>,
+        order: &[RowId],
+    ) -> Self {
+        let seed = Key::of_contents(forest.settings.seed);
+        let table = Table::new(&storage.values, forest.domain.n_coordinates());
+        let mut places: HashMap<Key, (usize, bool)> = HashMap::with_capacity(order.len());
+        for (place, &row) in order.iter().enumerate() {
+            let key = seed.of_values(table.row(row).iter().map(|&x| x.into()));
+            places.entry(key).and_modify(|(_, is_alone)| *is_alone = false).or_insert((place, true));
+        }
+        let mut sorted: Vec<(u64, Key, (usize, bool))> =
+            places.into_iter().map(|(key, own)| (key.rank(0), key, own)).collect();
+        sorted.sort_unstable();
+        let first = sorted.into_iter().take(LANDMARKS + 1).map(|(_, _, own)| own).collect();
+        Self { limit, first, known: None }
+    }
+
+    /// The same, given factors of the same rows.
+    pub(crate) fn knowing(self, known: Option<Arc<LandmarkFactors>>) -> Self {
+        Self { known, ..self }
+    }
+
+    fn places(&self) -> Vec<usize> {
+        self.first.iter().take(LANDMARKS).map(|own| own.0).collect()
+    }
+
+    /// The model that the others have without the row at a place, if it is another one.
+    pub(super) fn without(&self, place: usize) -> Option<Self> {
+        let at = self.first.iter().take(LANDMARKS).position(|&own| own == (place, true))?;
+        let mut other = self.clone().knowing(None);
+        other.first.remove(at);
+        Some(other)
+    }
+
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn equations<'a>(
+        &'a self,
+        weights: Option<&'a [f64]>,
+        hyper: &Hyperparameters,
+        run: &Run<'_>,
+    ) -> Result<LandmarkEquations<'a>> {
+        let rows = WeightedRows { rows: self.limit.rows(), weights };
+        let factors = match &self.known {
+            Some(known) if known.hyper == *hyper => Arc::clone(known),
+            _ => {
+                let landmarks =
+                    Landmarks::new(rows.rows.at(&self.places()), self.limit.covariance(hyper), run)?;
+                let of_rows = LandmarkFactor::new(&landmarks, rows, noise_of(hyper), run)?;
+                Arc::new(LandmarkFactors { hyper: *hyper, landmarks, of_rows })
+            }
+        };
+        Ok(LandmarkEquations { rows, factors })
+    }
+}
+
+/// The factors of the equations for some hyperparameters, which take nearly all the time.
+#[derive(Debug)]
+pub(crate) struct LandmarkFactors {
+    hyper: Hyperparameters,
+    landmarks: Landmarks<LogisticCovariance>,
+    of_rows: LandmarkFactor,
+}
+
+/// The equations for some hyperparameters.
+pub(crate) struct LandmarkEquations<'a> {
+    rows: WeightedRows<'a>,
+    factors: Arc<LandmarkFactors>,
+}
+
+impl LandmarkEquations<'_> {
+    pub(crate) fn factors(&self) -> &Arc<LandmarkFactors> {
+        &self.factors
+    }
+
+    /// The weights of the landmarks for some values of all rows, without the row at a place if it is given.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn solve(
+        &self,
+        values: &[Vec<f64>],
+        left_out: Option<usize>,
+        run: &Run<'_>,
+    ) -> Result<Solved> {
+        let n = values.len();
+        let LandmarkFactors { landmarks, of_rows, .. } = &*self.factors;
+        let others: Vec<usize> =
+            (0..self.rows.rows.n_rows()).filter(|&place| Some(place) != left_out).collect();
+        let columns = landmarks.with_values(self.rows, &others, values, run)?;
+        let solved = match left_out {
+            None => of_rows.solve(&columns, n, run)?,
+            Some(place) => {
+                let features = landmarks.features(self.rows.rows, &[place], run)?;
+                of_rows.solve_without((&features, self.rows.weight(place)), &columns, n, run)?
+            }
+        };
+        let of_pair = |i: usize, j: usize| -> f64 {
+            let term = |&place: &usize| self.rows.weight(place) * values[i][place] * values[j][place];
+            others.iter().map(term).sum()
+        };
+        let of_values: Vec<f64> = (0..n * n).map(|k| of_pair(k / n, k % n)).collect();
+        let products = of_rows.products(&of_values, &columns, &solved);
+        let by_landmark = landmarks.weights_of(&solved, n, run)?;
+        let weights = (0..n).map(|side| by_landmark.iter().skip(side).step_by(n).copied().collect());
+        Ok(Solved { weights: weights.collect(), products })
+    }
+
+    /// Left-out rows, each predicted by the landmarks without its value: the means at some places, for several values of all rows. By row.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn left_out(
+        &self,
+        places: &[usize],
+        values: &[Vec<f64>],
+        run: &Run<'_>,
+    ) -> Result<Vec<Vec<f64>>> {
+        let n = values.len();
+        let LandmarkFactors { landmarks, of_rows, .. } = &*self.factors;
+        let all: Vec<usize> = (0..self.rows.rows.n_rows()).collect();
+        let columns = landmarks.with_values(self.rows, &all, values, run)?;
+        let solved = of_rows.solve(&columns, n, run)?;
+        let features = landmarks.features(self.rows.rows, places, run)?;
+        let squares = of_rows.squares(&features, places.len(), run)?;
+        let of_row = |(i, &place): (usize, &usize)| {
+            let leverage = self.rows.weight(place) * squares[i];
+            let own = || features.iter().skip(i).step_by(places.len());
+            let of_value = |side: usize| {
+                let fitted: f64 =
+                    own().zip(solved.chunks_exact(n)).map(|(feature, own)| feature * own[side]).sum();
+                let value = values[side][place];
+                value - (value - fitted) / (1.0 - leverage)
+            };
+            (0..n).map(of_value).collect()
+        };
+        Ok(places.iter().enumerate().map(of_row).collect())
+    }
+
+    /// The mean, given the landmarks' weights, and then the sums of columns.
+    pub(super) fn function(
+        &self,
+        weights: &[f64],
+        columns: &[Vec<f64>],
+    ) -> LimitFunction<LogisticCovariance> {
+        self.factors.landmarks.function(weights, columns)
+    }
+}
