@@ -97,7 +97,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         and time that grow with the square of the number of rows (100 MB at 5,000 rows), and a
         prediction time that grows with that number. "auto", if ``min_samples_split=2`` and
         ``predictive="averaged"``, takes the limit with at most 5,000 rows. With more, it takes
-        the limit as 2,048 of the rows know it, in a time that grows with the number of rows
+        the limit as 1,536 of the rows know it, in a time that grows with the number of rows
         (Nystroem's method), or the trees, which know details better: whichever predicts left-out
         rows better (``hyperparameters="loo"``; else the trees). Only the mean differs; the spread
         about it is that of the forest's trees. ``contributions`` and exports, which need sums
