@@ -99,8 +99,7 @@ impl<S: Scalar> Trial<'_, S> {
             KernelRule::Limit => self.by_limit(&all, &at)?,
             KernelRule::LeftOut => {
                 let [trees, landmarks] = [self.by_trees(&all, &at)?, self.by_landmarks(&all, &at)?];
-                let size = |found: &Found| self.mean(&found.errors, |error, weight| weight * error.abs());
-                if size(&landmarks) < size(&trees) { landmarks } else { trees }
+                if self.size(&landmarks.errors) < self.size(&trees.errors) { landmarks } else { trees }
             }
         };
         let Found { hyper, is_limit, errors, factors } = found;
@@ -223,6 +222,13 @@ impl<S: Scalar> Trial<'_, S> {
         // Targets of so many orders of magnitude that no error is finite.
         let (score, point) = best.unwrap_or((f64::NEG_INFINITY, points.len() / 2));
         Ok((score, points[point]))
+    }
+
+    /// The product of the mean absolute and the root mean squared error: few rows decide the latter where targets have heavy tails, and
+    /// the former hardly sees these rows.
+    fn size(&self, errors: &[f64]) -> f64 {
+        let absolute = self.mean(errors, |error, weight| weight * error.abs());
+        absolute * self.mean(errors, |error, weight| weight * error * error).sqrt()
     }
 
     /// The mean of a function of the chosen rows' errors and weights.
