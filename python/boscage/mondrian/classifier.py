@@ -140,7 +140,9 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         missing values learns its own: a linear function where other features
         explain at least 2 % of the feature's variance, else the median, or a place among the
         feature's values where rows have targets like those of the rows without a value. Give them
-        if forests with missing values are to be merged or deletion must be provable.
+        if forests with missing values are to be merged or deletion must be provable. Predictions
+        of rows that lack a value which hardly any training row lacks are averages over values that
+        training rows like them have.
     warm_up : int, default=1000
         Number of rows before ranges, weights, maps, the size of leaves and a discount that are
         learned are final, if rows come by `partial_fit`. Until then they are learned anew, from all
@@ -378,7 +380,6 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         if model is not self._model:
             proba = model.predict_proba(rows, n_threads=n_threads)
         if not link.changes_nothing:
-            rows = self._completed(model, rows)
             base, values = through_link(base, values, link, proba, rows)
         names = [str(name) for name in self.classes_]
         found = replace(found, values=values, base_values=base, output_names=names)

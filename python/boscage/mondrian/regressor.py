@@ -147,7 +147,9 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         missing values learns its own: a linear function where other features
         explain at least 2 % of the feature's variance, else the median, or a place among the
         feature's values where rows have targets like those of the rows without a value. Give them
-        if forests with missing values are to be merged or deletion must be provable.
+        if forests with missing values are to be merged or deletion must be provable. Predictions
+        of rows that lack a value which hardly any training row lacks are averages over values that
+        training rows like them have.
     warm_up : int, default=1000
         Number of rows before ranges, weights and maps that are learned are final, if rows come
         by `partial_fit`. Until then they are learned anew, from all rows in the forest, each
@@ -363,7 +365,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         -------
         GaussianMixture
             One mixture per row, with one Gaussian component for every place in every tree where the
-            row may branch off. These are thousands per row; predict many rows in parts.
+            row may branch off. These are thousands per row, and eight times as many for a row that
+            lacks values; predict many rows in parts.
 
         Raises
         ------

@@ -139,7 +139,7 @@ def _uncertainty(forest: Any, grid: FloatArray) -> tuple[FloatArray, str]:
     """The uncertainty at each row of the grid, and what it is called."""
     # The forest's own predict would warn that the grid has no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
-    grid = forest._prepare(model, grid)
+    forest._prepare(model, grid)
     if is_classifier(forest):
         proba = forest._weighted(model.predict_proba(grid, n_threads=n_threads))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -85,7 +85,7 @@ def plot_uncertainty(
     rows[:, feature] = values
     # The forest's own methods would warn that the rows have no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
-    rows = forest._prepare(model, rows)
+    forest._prepare(model, rows)
     found = forest._uncertainty(model, rows, n_threads)
 
     ax = new_axes(ax)

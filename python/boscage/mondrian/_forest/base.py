@@ -189,7 +189,6 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     @writing
     def _partial_fit(self, given: Given) -> None:
-        self._guessed = None  # also after an interrupt, since rows are recorded then
         if self.__sklearn_is_fitted__():
             self._grown_with = dict(self._grown_with)  # what changes in it stays after an interrupt
         with self._unchanged_on_error():
@@ -236,7 +235,6 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
             If the forest is not fitted.
         """
         model = self._require_model()
-        self._guessed = None
         try:
             model.forget(check_ids(ids))
         except KeyError:
@@ -374,10 +372,10 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
     def _query(self, X: Any) -> tuple[Any, Rows, int]:
         self._require_rows()
         model, rows, n_threads = super()._query(X)
-        return model, self._prepare(model, rows), n_threads
+        self._prepare(model, rows)
+        return model, rows, n_threads
 
-    def _prepare(self, model: Any, rows: Rows) -> Rows:
-        """Make the model ready to predict checked rows; the rows that it takes in place of them."""
-        rows = self._filled(model, rows)
+    def _prepare(self, model: Any, rows: Rows) -> None:
+        """Make the model ready to predict checked rows."""
+        self._guess_substitutes(model, rows)
         self._flush(model)
-        return rows

@@ -14,7 +14,8 @@ from boscage._input.columns import Column, dense
 from boscage._types import AnyArray, FloatArray, IntArray, Rows
 from boscage.explain.contributions import Contributions, of_parts
 from boscage.mondrian._categories import Tables, put
-from boscage.mondrian._missing import fill, has_missing
+from boscage.mondrian._completions import Completions
+from boscage.mondrian._missing import has_missing
 from boscage.trees import MondrianTree
 from boscage.trees._together import decision_paths, same_leaf
 
@@ -33,7 +34,7 @@ class ForestExplanations:
 
         def _read(self, X: Any, *, reset: bool) -> tuple[Rows, dict[int, Column]]: ...
         def _require_rows(self) -> Any: ...
-        def _prepare(self, model: Any, rows: Rows) -> Rows: ...
+        def _prepare(self, model: Any, rows: Rows) -> None: ...
         def _n_threads(self) -> int: ...
         def _query(self, X: Any) -> tuple[Any, Rows, int]: ...
         def _names(self) -> AnyArray | None: ...
@@ -90,19 +91,30 @@ class ForestExplanations:
         ``class_weight`` changes are no sum over trees, but a function of sums. Contributions to
         these sums are carried through the function by logarithmic means, which leaves no rest; they
         are no Shapley values of the probabilities.
+
+        Those of a row that lacks values are averages, as its prediction is, over values that it may
+        have.
         """
         _validation.check_choice("method", method, ("shapley", "path"))
         model, n_threads = self._require_rows(), self._n_threads()
         read, columns = self._read(X, reset=False)
-        rows = self._prepare(model, put(read, columns, self._tables))
+        rows = put(read, columns, self._tables)
+        self._prepare(model, rows)
+        completions = Completions.of(model, rows, n_threads)
         model = self._as_sum(model)
         if method == "path":
-            found = model.path_contributions(rows, n_threads=n_threads)
+            parts = model.path_contributions(completions.rows, n_threads=n_threads)
         else:
             with self._progress("explaining") as progress:
-                found = model.shapley(rows, n_threads=n_threads, progress=progress)
-        finished = self._finish_contributions(model, of_parts(found, rows, self._names()))
-        return replace(finished, data=_as_given(read, columns))
+                parts = model.shapley(completions.rows, n_threads=n_threads, progress=progress)
+        found = of_parts(parts, completions.rows, self._names())
+        found = self._finish_contributions(model, found)
+        return replace(
+            found,
+            values=completions.mean(found.values),
+            base_values=completions.mean(found.base_values),
+            data=_as_given(read, columns),
+        )
 
     def explain(self, X: Any, *, method: Literal["shapley", "path"] = "shapley") -> Any:
         """Explain predictions for the plots of the package shap.
@@ -224,13 +236,10 @@ class ForestExplanations:
     def _complete(self, X: Any) -> Rows:
         """Checked rows in which substitutes stand for missing values."""
         model, rows, _ = self._query(X)
-        return self._completed(model, rows)
-
-    def _completed(self, model: Any, rows: Rows) -> Rows:
-        """The same of rows that the model takes."""
-        if model.substitutes is None or not has_missing(rows):
+        if not has_missing(rows):
             return rows
-        return fill(rows, model.substitutes, model.low, model.high)
+        filled: FloatArray = model.filled(rows)
+        return filled
 
 
 def _as_given(rows: Rows, columns: dict[int, Column]) -> AnyArray:

@@ -48,7 +48,6 @@ class StoredForest(WarmingForest):
         twin.__dict__.update(without_lock(self.__dict__))
         if hasattr(self, "_model"):
             twin._model = self._model.copy()
-            twin._guessed = None
             twin._tables = dict(self._tables)
         return twin
 

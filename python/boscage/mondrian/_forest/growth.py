@@ -103,9 +103,6 @@ class GrowingForest(Estimator):
     _tables: Tables
     # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
-    # What stands for missing values of rows to predict while no row of the forest lacks one; None
-    # until it is learned. Whatever changes the forest's rows sets it back to None.
-    _guessed: Substitutes | None = None
 
     categorical_features: Any
     categories: Sequence[Any] | None
@@ -185,15 +182,13 @@ class GrowingForest(Estimator):
         rows, columns = self._read(X, reset=False)
         return put(rows, columns, self._tables)
 
-    def _filled(self, model: Any, rows: Rows) -> Rows:
-        """Checked rows, with substitutes for missing values if the model has not learned any."""
-        if model.substitutes is not None or not has_missing(rows):
-            return rows
+    def _guess_substitutes(self, model: Any, rows: Rows) -> None:
+        """Tell the model what stands for missing values of checked rows, if it does not know."""
+        if model.takes_missing or not has_missing(rows):
+            return
         # No row of the forest lacks a value. It stays as it is.
-        if self._guessed is None:
-            targets = self._with_stored(model, ())
-            self._guessed = learn_substitutes(rows_of(model), targets, seed=model.seed)
-        return fill(rows, self._guessed, model.low, model.high)
+        targets = self._with_stored(model, ())
+        model.guess_substitutes(learn_substitutes(rows_of(model), targets, seed=model.seed))
 
     def _keeps_sparse(self, X: Any, *, reset: bool) -> bool:
         if not self._is_sparse_of_numbers(X, reset=reset):
@@ -358,7 +353,6 @@ class GrowingForest(Estimator):
     def _adopt(self, model: Any, plan: GrowthPlan) -> None:
         """Take a new model over."""
         self._model = model
-        self._guessed = None
         self._tables = plan.tables
         self._learned = plan.learned
         self._grown_with = self.get_params(deep=False)

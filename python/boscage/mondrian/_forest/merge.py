@@ -90,7 +90,6 @@ class MergingForest(StoredForest):
         self._check_same_categories(other)
         self._check_labels_of(theirs)
         window = self._window()
-        self._guessed = None
         if self._warming is None and other._warming is None:
             try:
                 model.merge(theirs)

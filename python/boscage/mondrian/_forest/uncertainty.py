@@ -139,6 +139,9 @@ class ScoringForest:
         of the noise, its mean over the places where the row may branch off the trees if noise is
         local; the epistemic part is what is not known of the function (law of total variance).
 
+        How far the predictions of a row that lacks values differ between the values that it may
+        have is aleatoric: more training rows would not tell these.
+
         Parameters
         ----------
         X : array-like, sparse matrix or table of shape (n_samples, n_features)

@@ -152,6 +152,45 @@ macro_rules! forest_methods {
                 Ok(crate::mondrian::missing::of_domain(self.model()?.domain()))
             }
 
+            /// Says what stands for missing values of rows to predict while no row of the forest lacks one.
+            fn guess_substitutes(&self, substitutes: crate::mondrian::missing::Substitutes) -> PyResult<()> {
+                let substitutes = crate::mondrian::missing::substitutes(substitutes);
+                self.model()?.guess_substitutes(substitutes).map_err(crate::errors::to_python)
+            }
+
+            /// Whether it is known what stands for missing values of rows to predict.
+            #[getter]
+            fn takes_missing(&self) -> PyResult<bool> {
+                Ok(self.model()?.takes_missing())
+            }
+
+            /// Rows in which substitutes stand for missing values; None if no value is missing.
+            fn filled<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+            ) -> PyResult<Option<Bound<'py, numpy::PyArray2<f64>>>> {
+                let (rows, model) = (X.rows_with_missing()?, self.model()?);
+                let filled = crate::gate::brief(py, || model.filled(rows))?;
+                filled
+                    .map(|values| crate::arrays::matrix(py, values, rows.n_rows(), rows.n_features()))
+                    .transpose()
+            }
+
+            /// Completed rows, whose predictions the rows have on average, and where those of each row begin and all end; None
+            /// if no value is missing.
+            #[pyo3(signature = (X, *, n_threads=1))]
+            fn completions<'py>(
+                &self,
+                py: Python<'py>,
+                X: crate::arrays::Matrix<'py>,
+                n_threads: usize,
+            ) -> PyResult<Option<crate::mondrian::missing::CompletionArrays<'py>>> {
+                let (rows, model) = (X.rows_with_missing()?, self.model()?);
+                let found = crate::gate::run(py, n_threads, None, |run| model.completions(rows, run))?;
+                found.map(|found| crate::mondrian::missing::completions(py, found)).transpose()
+            }
+
             /// Sets the categories of features for rows to come.
             fn set_categories(
                 &mut self,

@@ -1,10 +1,10 @@
 //! Substitutes for missing values: conversion to and from Python.
 
 use boscage::{Domain, Substitute, SubstituteTerm};
-use numpy::PyArray2;
+use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
-use crate::arrays::{Matrix, matrix};
+use crate::arrays::{Matrix, matrix, vector};
 use crate::errors::to_python;
 
 /// For every feature a number and the terms of a linear function: a feature, a slope, and where it begins.
@@ -29,6 +29,19 @@ pub(crate) fn of_domain(domain: &Domain) -> Option<Substitutes> {
     let term = |term: &SubstituteTerm| (term.feature, term.slope, term.from);
     let substitute = |of: &Substitute| (of.centre, of.terms.iter().map(term).collect());
     Some(domain.substitutes()?.iter().map(substitute).collect())
+}
+
+/// Complete rows, and where those of each row to predict begin and all end.
+pub(crate) type CompletionArrays<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<i64>>);
+
+pub(crate) fn completions(
+    py: Python<'_>,
+    (values, offsets): (Vec<f64>, Vec<usize>),
+) -> PyResult<CompletionArrays<'_>> {
+    let n_rows = offsets.last().copied().unwrap_or(0);
+    let n_features = values.len() / n_rows.max(1);
+    let offsets = offsets.into_iter().map(|offset| offset as i64).collect();
+    Ok((matrix(py, values, n_rows, n_features)?, vector(py, offsets)))
 }
 
 /// Rows in which substitutes stand for missing values; None if no value is missing.

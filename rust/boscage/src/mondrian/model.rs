@@ -15,6 +15,7 @@ use crate::mondrian::forest::digest::{Hash, RowHashes};
 use crate::mondrian::forest::export::{ExportedTree, structures};
 use crate::mondrian::forest::settings::{MondrianSettings, Predictive};
 use crate::mondrian::forest::{Batch, Forest, digest};
+use crate::mondrian::prediction::completions::Completions;
 use crate::mondrian::prediction::novelty;
 use crate::mondrian::process::categories::Categories;
 use crate::mondrian::process::domain::Domain;
@@ -28,6 +29,9 @@ pub(crate) type Target<P> = <<P as NodePosterior>::Statistics as Statistics>::Ta
 pub(crate) trait NodePosterior: Clone + Debug {
     /// What every node of a tree keeps of its rows' targets.
     type Statistics: Statistics;
+
+    /// Over how many completions at most the prediction of a row that lacks values is averaged (`prediction::donors`).
+    const COMPLETIONS: usize = 16;
 
     /// Records inserted rows, given their targets.
     fn rows_came(&mut self, targets: &[Target<Self>]);
@@ -184,6 +188,39 @@ impl<P: NodePosterior> MondrianForest<P> {
     /// As [`Domain::with_substitutes`]; a forest with a row that lacks a value.
     pub fn set_substitutes(&mut self, substitutes: Option<Vec<Substitute>>) -> Result<()> {
         self.forest.set_substitutes(substitutes)
+    }
+
+    /// Says what stands for missing values of rows to predict while there are no [substitutes](Domain::substitutes), and until
+    /// rows come or leave. The forest stays as it is. Nothing happens if it [is known](Self::takes_missing).
+    ///
+    /// # Errors
+    /// As [`Domain::with_substitutes`].
+    pub fn guess_substitutes(&self, substitutes: Vec<Substitute>) -> Result<()> {
+        self.forest.guess_substitutes(substitutes)
+    }
+
+    /// Whether it is known what stands for missing values of rows to predict.
+    #[must_use]
+    pub fn takes_missing(&self) -> bool {
+        self.forest.domain_to_predict().substitutes().is_some()
+    }
+
+    /// Rows in which substitutes stand for missing values; `None` if no value is missing.
+    ///
+    /// # Errors
+    /// As [`Domain::filled`].
+    pub fn filled(&self, rows: Rows<'_>) -> Result<Option<Vec<f64>>> {
+        self.forest.domain_to_predict().filled(rows)
+    }
+
+    /// Rows without missing values, with one or more completions for each row to predict, and where those of each row begin
+    /// and all end; `None` if no value is missing. A prediction is the average of those of a row's completions.
+    ///
+    /// # Errors
+    /// As [`Domain::filled`]; an interrupt.
+    pub fn completions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Option<(Vec<f64>, Vec<usize>)>> {
+        let found = Completions::of(&self.forest, rows, P::COMPLETIONS, run)?;
+        Ok(found.map(Completions::into_parts))
     }
 
     /// Sets which features are categories, and where these lie, for rows to come. Rows of the forest stay where they

@@ -12,7 +12,7 @@ use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::class_table::{ClassTable, check_codes, check_labels};
 use crate::mondrian::classification::joint::JointFunction;
 use crate::mondrian::classification::left_out;
-use crate::mondrian::classification::predictive::{Customers, Gather, Gathered};
+use crate::mondrian::classification::predictive::{Customers, Gather};
 use crate::mondrian::classification::settings::{
     Calibration, ClassPosterior, ClassificationSettings, check_discount,
 };
@@ -22,6 +22,7 @@ use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::joint::kernel::JointKernel;
 use crate::mondrian::model::{MondrianForest, NodePosterior};
+use crate::mondrian::prediction::completions::{self, Completions};
 use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::Domain;
 
@@ -332,9 +333,13 @@ impl MondrianClassifier {
     pub fn predict_proba(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<f64>> {
         let link = self.posterior.link(&self.forest, run)?;
         let gather = self.gather(&[self.posterior.settings.discount]);
-        let averages = gather.averages(&walk::predict(&self.forest, rows, run, &gather)?, 0, None);
-        let functions = self.posterior.functions(&self.forest, rows, link, run)?;
-        Ok(link.of_rows(&averages, &functions, |_| None))
+        let of_complete = |rows: Rows<'_>| {
+            let averages = gather.averages(&walk::predict(&self.forest, rows, run, &gather)?, 0, None);
+            let functions = self.posterior.functions(&self.forest, rows, link, run)?;
+            Ok(link.of_rows(&averages, &functions, |_| None))
+        };
+        let means = |completions: &Completions, found: Vec<f64>| completions.means(&found);
+        completions::predict(&self.forest, (rows, Classification::COMPLETIONS), run, of_complete, means)
     }
 
     /// Class probabilities of rows of the forest, each predicted by the forest without it, for several
@@ -473,24 +478,6 @@ impl MondrianClassifier {
     /// [`Error::Memory`](crate::Error::Memory).
     pub fn trees(&self) -> Result<Vec<ExportedTree>> {
         export(&self.forest, &Customers { live: self.posterior.classes.live() })
-    }
-
-    /// The probabilities of rows that are left out, `n_discounts x n_rows x n_classes`, given the sums over trees, and what
-    /// calibrates each discount.
-    pub(super) fn proba_left_out(
-        &self,
-        (gather, chunks): (&Gather<'_>, &[Gathered]),
-        rows: &[RowId],
-        links: &[CalibrationLink],
-        functions: &Functions,
-    ) -> Vec<f64> {
-        let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
-        let unknown = |row: usize| self.posterior.classes.unknown_without(targets[row]);
-        let of_discount = |(discount, link): (usize, &CalibrationLink)| {
-            let averages = gather.averages(chunks, discount, Some(&targets));
-            link.of_rows(&averages, functions, unknown)
-        };
-        links.iter().enumerate().flat_map(of_discount).collect()
     }
 
     pub(super) fn gather(&self, discounts: &[f64]) -> Gather<'_> {

@@ -22,16 +22,20 @@
 //! `1 / (M W) (sum_m E(u_m) + sum_k E(V_k 1_k))`.
 //!
 //! The mixture of all these distributions is what is predicted, so that the epistemic part is not negative (entropy is concave).
+//!
+//! The probabilities of a row that lacks values are the means of those of its completions (`completions`). Which of these it is
+//! is aleatoric: more rows would not tell. The epistemic part is the mean of theirs, each weighing as much as its `W`.
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::class_counts::{Class, ClassCounts};
-use crate::mondrian::classification::classifier::MondrianClassifier;
+use crate::mondrian::classification::classifier::{Classification, MondrianClassifier};
 use crate::mondrian::classification::kneser_ney::{Buffers, InTree, Predictor};
+use crate::mondrian::model::NodePosterior;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
-use crate::mondrian::prediction::walk;
+use crate::mondrian::prediction::{completions, walk};
 use crate::mondrian::tree::Tree;
 
 /// Numbers that are held at a time: every tree's prediction for some rows.
@@ -58,24 +62,52 @@ impl MondrianClassifier {
             n_codes: self.posterior.classes.labels.len(),
             gamma: self.discount() * self.domain().total_weight(),
         };
-        let (mut total, mut aleatoric) = (Vec::new(), Vec::new());
+        let of_complete = |rows: Rows<'_>| self.complete_uncertainty(rows, &link, &visitor, run);
+        let found = completions::predict(
+            &self.forest,
+            (rows, Classification::COMPLETIONS),
+            run,
+            of_complete,
+            |completions, found| completions.by_row(&found, |each| link.mixed(each)),
+        )?;
+        Ok(found.into_iter().map(|parts| (parts.total, parts.aleatoric)).unzip())
+    }
+
+    fn complete_uncertainty(
+        &self,
+        rows: Rows<'_>,
+        link: &WithNoise,
+        visitor: &ByTree,
+        run: &Run<'_>,
+    ) -> Result<Vec<Parts>> {
+        let live = self.posterior.classes.live();
+        let mut parts = Vec::with_capacity(rows.n_rows());
         let at_once = (HELD / visitor.width()).max(1);
         for first in (0..rows.n_rows()).step_by(at_once) {
             let some = rows.slice(first, (first + at_once).min(rows.n_rows()));
             let proba = self.predict_proba(some, run)?;
-            let chunks = walk::predict(&self.forest, some, run, &visitor)?;
+            let chunks = walk::predict(&self.forest, some, run, visitor)?;
             let by_tree = chunks.iter().flat_map(|chunk| chunk.predictions.chunks_exact(visitor.width()));
             for (q, by_tree) in proba.chunks_exact(live.len()).zip(by_tree) {
                 let trees = Trees { predictions: by_tree, n_codes: visitor.n_codes, live: &live };
-                let (whole, share) = link.entropy(q);
+                let (total, share) = link.entropy(q);
                 // Rounded as the whole is.
-                let remains = if share > 0.0 { trees.aleatoric(q, &link) / share } else { 0.0 };
-                total.push(whole);
-                aleatoric.push(remains.min(whole));
+                let remains = if share > 0.0 { trees.aleatoric(q, link) / share } else { 0.0 };
+                parts.push(Parts { proba: q.to_vec(), share, total, aleatoric: remains.min(total) });
             }
         }
-        Ok((total, aleatoric))
+        Ok(parts)
     }
+}
+
+/// A row's entropy, its aleatoric part, and what they follow from.
+#[derive(Debug, Clone)]
+struct Parts {
+    proba: Vec<f64>,
+    /// What the weights leave of the sum of the probabilities.
+    share: f64,
+    total: f64,
+    aleatoric: f64,
 }
 
 /// The last steps of the link: a share of noise, and weights of the classes.
@@ -125,6 +157,20 @@ impl WithNoise {
         }
         let all: f64 = self.weights.iter().sum();
         (entropy(self.weights.iter().map(|w| w / all)), 0.0)
+    }
+
+    /// The parts of a row, given those of its completions.
+    fn mixed(&self, each: &[Parts]) -> Parts {
+        if let [one] = each {
+            return one.clone();
+        }
+        let mean = |k| each.iter().map(|parts| parts.proba[k]).sum::<f64>() / each.len() as f64;
+        let proba: Vec<f64> = (0..self.weights.len()).map(mean).collect();
+        let (total, share) = self.entropy(&proba);
+        let of_each = |parts: &Parts| parts.share / each.len() as f64 * (parts.total - parts.aleatoric);
+        let epistemic = each.iter().map(of_each).sum::<f64>();
+        let aleatoric = if share > 0.0 { (total - epistemic / share).clamp(0.0, total) } else { 0.0 };
+        Parts { proba, share, total, aleatoric }
     }
 
     /// `E(v)`.

@@ -9,10 +9,10 @@
 //! what trees say of all their rows.
 
 use crate::control::Run;
-use crate::data::{Rows, Scalar};
+use crate::data::{RowId, Rows, Scalar};
 use crate::error::{Error, Result};
 use crate::mondrian::classification::calibration::{Calibrating, CalibrationLink, Functions};
-use crate::mondrian::classification::class_counts::ClassCounts;
+use crate::mondrian::classification::class_counts::{Class, ClassCounts};
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::kneser_ney::OfAllRows;
 use crate::mondrian::classification::left_out::{self, LeftOutVisitor, WithoutRow};
@@ -73,7 +73,7 @@ impl MondrianClassifier {
         link: &CalibrationLink,
         run: &Run<'_>,
     ) -> Result<Vec<f64>> {
-        let trend = link.trend_values(self.domain(), rows, self.columns().len(), run)?;
+        let trend = link.trend_values(self.forest.domain_to_predict(), rows, self.columns().len(), run)?;
         let gather = self.gather(&[self.discount()]);
         let sums = self.sums(&gather, votes, rows.n_rows(), 1)?;
         let averages = gather.averages(&[sums], 0, None);
@@ -132,6 +132,24 @@ impl MondrianClassifier {
         let (calibration, trend) = (self.calibration(), self.posterior.trend(&self.forest));
         let calibrating = Calibrating { calibration, chosen: &chosen, joint: None, trend };
         Ok(calibrating.links(&self.forest, classes, &averages))
+    }
+
+    /// The probabilities of rows that are left out, `n_discounts x n_rows x n_classes`, given the sums over trees, and what
+    /// calibrates each discount.
+    pub(super) fn proba_left_out(
+        &self,
+        (gather, chunks): (&Gather<'_>, &[Gathered]),
+        rows: &[RowId],
+        links: &[CalibrationLink],
+        functions: &Functions,
+    ) -> Vec<f64> {
+        let targets: Vec<Class> = rows.iter().map(|&row| self.forest.targets[row as usize]).collect();
+        let unknown = |row: usize| self.posterior.classes.unknown_without(targets[row]);
+        let of_discount = |(discount, link): (usize, &CalibrationLink)| {
+            let averages = gather.averages(chunks, discount, Some(&targets));
+            link.of_rows(&averages, functions, unknown)
+        };
+        links.iter().enumerate().flat_map(of_discount).collect()
     }
 
     /// The probabilities of the classes of rows that are left out, `n_discounts x n_rows x n_classes`, given the votes of all

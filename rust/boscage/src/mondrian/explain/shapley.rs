@@ -39,7 +39,7 @@ pub(crate) fn shapley<P: Statistics, T: TreeContributions<P>>(
     /// Rows whose predictions by all trees are in memory at once.
     const BLOCK: usize = 64;
     let mut filled = Vec::new();
-    let rows = forest.domain.complete(rows, &mut filled)?;
+    let rows = forest.complete(rows, &mut filled)?;
     Contributions::check_room(rows.n_rows(), rows.n_features(), by_tree.n_outputs())?;
     let trees = covered_trees(forest, by_tree, run)?;
     let n_coordinates = forest.domain.n_coordinates();

@@ -71,6 +71,9 @@ pub(crate) struct Forest<P: Statistics> {
     features: Option<RowFeatures>,
     /// Kept up to date once somebody has asked for it.
     by_contents: OnceLock<RowsByContents>,
+    /// The domain with substitutes for missing values of rows to predict, while no row of the forest lacks one. It is forgotten
+    /// when rows come or leave.
+    guess: OnceLock<Domain>,
 }
 
 impl<P: Statistics> Forest<P> {
@@ -117,6 +120,7 @@ impl<P: Statistics> Forest<P> {
             storage: Lazy::new(storage),
             features: None,
             by_contents: OnceLock::new(),
+            guess: OnceLock::new(),
         }
     }
 
@@ -211,7 +215,34 @@ impl<P: Statistics> Forest<P> {
         let found = "a row that lacks a value, whose place in the trees is fixed";
         check("substitutes", !lacking, "set before a value is missing", &found)?;
         self.domain = self.domain.clone().with_substitutes(substitutes)?;
+        self.guess = OnceLock::new();
         Ok(())
+    }
+
+    /// Says what stands for missing values of rows to predict, until rows come or leave. Nothing changes if that is known.
+    ///
+    /// # Errors
+    /// As [`Domain::with_substitutes`].
+    pub(crate) fn guess_substitutes(&self, substitutes: Vec<Substitute>) -> Result<()> {
+        let guess = self.domain.clone().with_substitutes(Some(substitutes))?;
+        self.guess.get_or_init(|| guess);
+        Ok(())
+    }
+
+    /// The domain with what stands for missing values of rows to predict, if anything does.
+    pub(crate) fn domain_to_predict(&self) -> &Domain {
+        if self.domain.substitutes().is_some() {
+            return &self.domain;
+        }
+        self.guess.get().unwrap_or(&self.domain)
+    }
+
+    /// Rows to predict, with substitutes for missing values, which `buffer` is to hold.
+    ///
+    /// # Errors
+    /// As [`Domain::filled`].
+    pub(crate) fn complete<'a>(&self, rows: Rows<'a>, buffer: &'a mut Vec<f64>) -> Result<Rows<'a>> {
+        self.domain_to_predict().complete(rows, buffer)
     }
 
     /// Sets which features are categories, and where these lie; rows stay where they are.
@@ -220,6 +251,7 @@ impl<P: Statistics> Forest<P> {
     /// As [`Domain::with_categories`].
     pub(crate) fn set_categories(&mut self, categories: Vec<(u32, Categories)>) -> Result<()> {
         self.domain = self.domain.clone().with_categories(categories)?;
+        self.guess = OnceLock::new();
         Ok(())
     }
 
@@ -357,6 +389,7 @@ impl<P: Statistics> Forest<P> {
 
     /// Puts rows into the table.
     fn insert_rows(&mut self, arrivals: Arrivals<'_>, targets: &[P::Target], ids: &[u64]) {
+        self.guess = OnceLock::new();
         self.reclaim();
         let new = self.row_index.insert(ids);
         if let Some(by_contents) = self.by_contents.get_mut() {
@@ -396,6 +429,7 @@ impl<P: Statistics> Forest<P> {
 
     /// Takes rows out of the forest.
     fn remove_rows(&mut self, rows: &[RowId]) -> Vec<P::Target> {
+        self.guess = OnceLock::new();
         self.reclaim();
         if let Some(mut by_contents) = self.by_contents.take() {
             for &row in rows {

@@ -15,11 +15,14 @@
 //! - `branch_rate` computes the rates from the leaf up, since boxes are nested.
 //! - `shared_path` keeps what successive rows have in common.
 //! - `visitor` is how a posterior receives the path: as a list of stops (`stop`).
+//! - `completions` takes some completed rows for each row that lacks values, and averages their predictions; `donors` says which.
 //! - `clock` integrates functions of the time at which a row branches off, and `novelty` scores with it how
 //!   usual a row is.
 
 pub(crate) mod branch_rate;
 pub(crate) mod clock;
+pub(crate) mod completions;
+mod donors;
 pub(crate) mod novelty;
 pub(crate) mod path;
 pub(crate) mod shared_path;

@@ -29,7 +29,7 @@ pub(crate) fn predict<P: Statistics, V: Visitor<P>>(
     /// Rows that are taken through a tree while it is in the cache.
     const CHUNK: usize = 4096;
     let mut filled = Vec::new();
-    let rows = forest.domain.complete(rows, &mut filled)?;
+    let rows = forest.complete(rows, &mut filled)?;
     let storage = forest.flushed(run)?;
     let n = rows.n_rows();
     // The same number of chunks for every thread.

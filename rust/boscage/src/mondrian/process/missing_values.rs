@@ -3,7 +3,7 @@
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::mondrian::process::domain::Domain;
-use crate::mondrian::process::substitute::Substitute;
+use crate::mondrian::process::substitute::{Substitute, rounded};
 
 impl Domain {
     /// The same domain with a substitute for missing values of each feature, or without.
@@ -31,17 +31,31 @@ impl Domain {
         Ok(self.and_substitutes(substitutes))
     }
 
+    /// Whether a value of some rows is missing, for which there is a substitute.
+    ///
+    /// # Errors
+    /// As [`filled`](Self::filled).
+    pub(crate) fn lacks_values(&self, rows: Rows<'_>) -> Result<bool> {
+        let (what, found, expected) = ("a row of X", rows.n_features(), self.n_features());
+        if found != expected {
+            return Err(Error::Length { what, found, expected, why: "as many features as in fit" });
+        }
+        match rows.first_missing() {
+            None => Ok(false),
+            Some((row, feature)) if self.substitutes().is_none() => Err(Error::Missing { row, feature }),
+            Some(_) => Ok(true),
+        }
+    }
+
     /// Rows in which substitutes stand for missing values; `None` if no value is missing.
     ///
     /// # Errors
     /// A missing value without a substitute; another number of features.
     pub fn filled(&self, rows: Rows<'_>) -> Result<Option<Vec<f64>>> {
-        let (what, found, expected) = ("a row of X", rows.n_features(), self.n_features());
-        if found != expected {
-            return Err(Error::Length { what, found, expected, why: "as many features as in fit" });
+        if !self.lacks_values(rows)? {
+            return Ok(None);
         }
-        let Some((row, feature)) = rows.first_missing() else { return Ok(None) };
-        let Some(substitutes) = self.substitutes() else { return Err(Error::Missing { row, feature }) };
+        let substitutes = self.substitutes().unwrap_or_default();
         let mut values = Vec::with_capacity(rows.n_rows() * rows.n_features());
         let mut given = Vec::new();
         for i in 0..rows.n_rows() {
@@ -70,6 +84,16 @@ impl Domain {
                 Rows::from_f64(buffer, rows.n_features())
             }
         }
+    }
+
+    /// A value of a feature, moved as far as one substitute is from another. It stays within the reference range, or where it
+    /// was.
+    pub(crate) fn moved(&self, feature: usize, value: f64, [from, to]: [f64; 2]) -> f64 {
+        if from == to {
+            return value;
+        }
+        let (low, high) = (self.low()[feature].min(value), self.high()[feature].max(value));
+        rounded((value + (to - from)).clamp(low, high), low, high)
     }
 
     /// A row in which substitutes stand for missing values.
@@ -111,6 +135,22 @@ mod tests {
         assert_eq!(filled([NAN, NAN, NAN]), [4.0, -5.0, 3.5]);
         // The difference of two terms that overflow is no number.
         assert_eq!(filled([NAN, f64::MAX, f64::MAX])[0], 4.0);
+    }
+
+    #[test]
+    fn a_value_moves_within_its_range() {
+        for (value, moves, expected) in [
+            (3.0, [1.0, 1.0], 3.0),
+            (3.0, [1.0, 2.5], 4.5),
+            (3.0, [1.0, 7.0], 8.0),
+            (3.0, [4.0, 0.0], 0.0),
+            // Beyond the range it may stay.
+            (9.0, [1.0, 2.0], 9.0),
+            (9.0, [2.0, 1.0], 8.0),
+            (f64::MAX / 4.0, [f64::MAX / 4.0, -f64::MAX / 4.0], 0.0),
+        ] {
+            assert_eq!(domain().moved(0, value, moves), expected, "{value} {moves:?}");
+        }
     }
 
     #[test]

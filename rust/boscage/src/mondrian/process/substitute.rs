@@ -66,7 +66,7 @@ impl Substitute {
 }
 
 /// A number in single precision, so that tables of `f32` stay so, where that hardly changes its place in a range.
-fn rounded(value: f64, low: f64, high: f64) -> f64 {
+pub(super) fn rounded(value: f64, low: f64, high: f64) -> f64 {
     const CLOSE: f64 = 1e-6;
     let narrow = f64::from(value as f32);
     let range = low..=high;

@@ -50,12 +50,15 @@ impl TreeContributions<NodeMoments> for ForestPosterior<'_> {
 }
 
 impl MondrianRegressor {
-    /// Shapley values of the predictive mean, with one base for all rows.
+    /// Shapley values of the predictive mean, with one base for all rows. Those of a row that lacks values are of the row that
+    /// substitutes complete; the means over its [`completions`](Self::completions) add up to its prediction.
     ///
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         let posterior = self.posterior_by_trees(run)?;
+        let mut filled = Vec::new();
+        let rows = self.forest.complete(rows, &mut filled)?;
         let found = shapley(&self.forest, &posterior, rows, run)?;
         self.with_rest(self.with_trend(found, rows, run)?, rows, run)
     }
@@ -66,6 +69,8 @@ impl MondrianRegressor {
     /// As [`MondrianRegressor::shapley`].
     pub fn path_contributions(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         let posterior = self.posterior_by_trees(run)?;
+        let mut filled = Vec::new();
+        let rows = self.forest.complete(rows, &mut filled)?;
         let found = of_paths(&self.forest, &posterior, rows, run)?;
         self.with_rest(self.with_trend(found, rows, run)?, rows, run)
     }
@@ -123,8 +128,6 @@ impl MondrianRegressor {
     fn with_trend(&self, mut found: Contributions, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         let Some(linear) = self.posterior_by_trees(run)?.state.trend() else { return Ok(found) };
         let n_features = rows.n_features();
-        let mut filled = Vec::new();
-        let rows = self.forest.domain.complete(rows, &mut filled)?;
         let mut means = vec![0.0; n_features];
         let mut constant = 0.0;
         let all: Vec<u32> = self.forest.row_index.rows().collect();

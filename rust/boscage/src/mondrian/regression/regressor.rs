@@ -11,13 +11,15 @@ use crate::mondrian::forest::storage::with_storage;
 use crate::mondrian::forest::{Batch, Forest};
 use crate::mondrian::joint::kernel::{JointKernel, KernelRule};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
-use crate::mondrian::prediction::walk;
+use crate::mondrian::prediction::{completions, walk};
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
+use crate::mondrian::regression::hierarchy::tree_predictive::Component;
 use crate::mondrian::regression::hyperparameters::marginal_likelihood;
 use crate::mondrian::regression::joint::solution::JointWeights;
 use crate::mondrian::regression::left_out_fit::LeftOutFit;
 use crate::mondrian::regression::moments::NodeMoments;
+use crate::mondrian::regression::predictive::completed::{mixed_moments, mixture};
 use crate::mondrian::regression::predictive::gaussian_mixture::GaussianMixtures;
 use crate::mondrian::regression::predictive::left_out::LeftOut;
 use crate::mondrian::regression::predictive::{
@@ -106,6 +108,8 @@ impl Regression {
 
 impl NodePosterior for Regression {
     type Statistics = NodeMoments;
+    // A mixture has the components of all.
+    const COMPLETIONS: usize = 8;
 
     fn rows_came(&mut self, _: &[f64]) {
         self.reset();
@@ -254,8 +258,22 @@ impl MondrianRegressor {
     }
 
     fn moments(&self, rows: Rows<'_>, gather: &TwoMoments<'_>, run: &Run<'_>) -> Result<Vec<(f64, f64)>> {
-        let mut filled = Vec::new();
-        let rows = self.forest.domain.complete(rows, &mut filled)?;
+        let of_complete = |rows: Rows<'_>| self.complete_moments(rows, gather, run);
+        completions::predict(
+            &self.forest,
+            (rows, Regression::COMPLETIONS),
+            run,
+            of_complete,
+            |completions, found| completions.by_row(&found, mixed_moments),
+        )
+    }
+
+    fn complete_moments(
+        &self,
+        rows: Rows<'_>,
+        gather: &TwoMoments<'_>,
+        run: &Run<'_>,
+    ) -> Result<Vec<(f64, f64)>> {
         let mut found: Vec<Running> = if gather.needs_trees() {
             walk::predict(&self.forest, rows, run, gather)?.into_iter().flat_map(|(rows, _)| rows).collect()
         } else {
@@ -272,16 +290,29 @@ impl MondrianRegressor {
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_dist(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<GaussianMixtures> {
         let posterior = self.forest_posterior(run)?;
-        let mut filled = Vec::new();
-        let rows = self.forest.domain.complete(rows, &mut filled)?;
+        let of_complete = |rows: Rows<'_>| self.complete_mixtures(rows, posterior, run);
+        let found = completions::predict(
+            &self.forest,
+            (rows, Regression::COMPLETIONS),
+            run,
+            of_complete,
+            |completions, found| completions.by_row(&found, mixture),
+        )?;
+        Ok(GaussianMixtures::of_rows(found.into_iter()))
+    }
+
+    fn complete_mixtures(
+        &self,
+        rows: Rows<'_>,
+        posterior: ForestPosterior<'_>,
+        run: &Run<'_>,
+    ) -> Result<Vec<Vec<Component>>> {
         let chunks = walk::predict(&self.forest, rows, run, &Mixture { posterior })?;
         let mut found: Vec<MixtureRow> = chunks.into_iter().flat_map(|(rows, _)| rows).collect();
         let (state, tails) = (posterior.state, posterior.state.tails.as_ref());
         posterior.complete(found.iter_mut().map(|row| &mut row.joint), state.limit(), (rows, false), run)?;
         let found = found.into_iter().enumerate();
-        Ok(GaussianMixtures::of_rows(
-            found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d))),
-        ))
+        Ok(found.map(|(i, row)| row.finish(state, tails, state.trend(), |d| rows.at(i, d))).collect())
     }
 
     /// The same for rows of the forest, each predicted by the forest without it, with hyperparameters as

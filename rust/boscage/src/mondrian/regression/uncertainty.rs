@@ -4,16 +4,21 @@
 //! the value of the function there. Then `Var(y | z)` is the variance of the noise at the stop, `sigma_y^2` (eq. 6.1) times the
 //! stop's factor where noise is local, and the aleatoric part is its mean over stops and trees. All else is epistemic: how far
 //! trees differ, and the posterior variance of the function in each, which returns to the prior's far from all rows.
+//!
+//! The variance of a row that lacks values is that of the mixture of its completions. How far their means differ is
+//! aleatoric: more rows would not tell the missing values. So the epistemic part is the mean of theirs.
 
 use crate::control::Run;
 use crate::data::{Rows, Scalar};
 use crate::error::Result;
+use crate::mondrian::model::NodePosterior;
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::prediction::visitor::Visitor;
-use crate::mondrian::prediction::walk;
+use crate::mondrian::prediction::{completions, walk};
 use crate::mondrian::regression::hierarchy::branch_time::branch_probability;
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::regressor::MondrianRegressor;
+use crate::mondrian::regression::predictive::completed::mixed_moments;
+use crate::mondrian::regression::regressor::{MondrianRegressor, Regression};
 use crate::mondrian::regression::state::ForestState;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::NodeId;
@@ -24,13 +29,48 @@ impl MondrianRegressor {
     /// # Errors
     /// A number of features other than in `fit`; an interrupt.
     pub fn predict_uncertainty(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let (_, total) = self.predict(rows, run)?;
+        let of_complete = |rows: Rows<'_>| self.complete_uncertainty(rows, run);
+        let found = completions::predict(
+            &self.forest,
+            (rows, Regression::COMPLETIONS),
+            run,
+            of_complete,
+            |completions, found| completions.by_row(&found, Parts::mixed),
+        )?;
+        Ok(found.into_iter().map(|parts| (parts.moments.1, parts.aleatoric)).unzip())
+    }
+
+    fn complete_uncertainty(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Vec<Parts>> {
+        let (mean, variance) = self.predict(rows, run)?;
         let state = self.posterior.state(&self.forest, run)?;
         let factors = walk::predict(&self.forest, rows, run, &NoiseFactors { state })?;
         let each = state.hyper.noise_variance / self.settings().n_estimators as f64;
-        let noise = factors.into_iter().flatten().zip(&total).map(|(sum, &total)| (each * sum).min(total));
-        let noise = noise.collect();
-        Ok((total, noise))
+        let moments = mean.into_iter().zip(variance);
+        let parts = moments.zip(factors.into_iter().flatten()).map(|(moments, sum)| {
+            let aleatoric = (each * sum).min(moments.1);
+            Parts { moments, aleatoric }
+        });
+        Ok(parts.collect())
+    }
+}
+
+/// Mean and variance of a row's distribution, and the aleatoric part of the variance.
+#[derive(Debug, Clone, Copy)]
+struct Parts {
+    moments: (f64, f64),
+    aleatoric: f64,
+}
+
+impl Parts {
+    /// Those of a mixture of distributions of equal weights.
+    fn mixed(each: &[Self]) -> Self {
+        if let [one] = each {
+            return *one;
+        }
+        let moments = mixed_moments(&each.iter().map(|parts| parts.moments).collect::<Vec<_>>());
+        let epistemic = each.iter().map(|parts| parts.moments.1 - parts.aleatoric).sum::<f64>();
+        let aleatoric = (moments.1 - epistemic / each.len() as f64).clamp(0.0, moments.1);
+        Self { moments, aleatoric }
     }
 }
 

@@ -114,10 +114,10 @@ impl JointFunction {
         Ok(Some((Self::Trees(function), values)))
     }
 
-    /// The values for test rows, `n_rows x n_classes`.
+    /// The values for test rows without missing values, `n_rows x n_classes`.
     ///
     /// # Errors
-    /// A number of features other than in `fit`; a missing value without a substitute; an interrupt.
+    /// A number of features other than in `fit`; an interrupt.
     pub(super) fn predict(
         &self,
         forest: &Forest<ClassCounts>,
@@ -127,8 +127,6 @@ impl JointFunction {
         match self {
             Self::Trees(function) => function.predict(forest, rows, run),
             Self::Limit { function, .. } => {
-                let mut filled = Vec::new();
-                let rows = forest.domain.complete(rows, &mut filled)?;
                 let values = function.at_rows(&forest.domain, rows, run)?;
                 Ok(of_all_classes(&values, function.n_columns()).collect())
             }

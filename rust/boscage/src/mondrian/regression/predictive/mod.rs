@@ -8,8 +8,9 @@
 //!
 //! With the joint posterior the components keep their spread and are moved together, so that their mean is that of
 //! all trees as one Gaussian process; a trend is added to all of them. `left_out` has the same for training rows, each
-//! predicted by the forest without it.
+//! predicted by the forest without it; `completed`, for rows that lack values.
 
+pub(super) mod completed;
 pub(crate) mod gaussian_mixture;
 pub(super) mod left_out;
 
