@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 N_ROWS, N_FEATURES = 240, 3
 TEST_ROWS = 2.0 * uniform(5, 60, N_FEATURES) - 0.5
+WITH_HOLES = np.where(uniform(6, 60, N_FEATURES) < 0.3, np.nan, TEST_ROWS)
 
 
 def labelled(dtype=np.float64):
@@ -60,10 +61,10 @@ def predicted(forest, rows):
     return np.column_stack(found)
 
 
-def check_same(forest, one, chunks=25):
+def check_same(forest, one, chunks=25, test_rows=TEST_ROWS):
     assert forest.digest() == one.digest()
-    rows = da.from_array(TEST_ROWS, chunks=(chunks, 2))
-    assert np.array_equal(predicted(forest, rows), predicted(one, TEST_ROWS))
+    rows = da.from_array(test_rows, chunks=(chunks, 2))
+    assert np.array_equal(predicted(forest, rows), predicted(one, test_rows))
 
 
 FORESTS = [
@@ -104,6 +105,7 @@ def test_any_partitions_and_updates_give_the_one_machine_forest(client, one):
     forest = on_cluster(one, client).fit(X, Y, ids=I)
     assert len(forest.workers_) == 2
     check_same(forest, one)
+    check_same(forest, one, test_rows=WITH_HOLES)
     old = forest.predict(da.from_array(TEST_ROWS, chunks=(25, 3)))
     expected = one.predict(TEST_ROWS)
 

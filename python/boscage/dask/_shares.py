@@ -21,6 +21,7 @@ from boscage._bases.lock import without_lock
 from boscage._input.columns import dense
 from boscage._types import AnyArray, FloatArray, Ids, Rows
 from boscage.dask._partitions import Part, naming_partition
+from boscage.mondrian._completions import Completions
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import Given, MondrianForest
 from boscage.mondrian._forest.growth import GrowthPlan, NewRows
@@ -124,9 +125,9 @@ class Share:
 
     @abstractmethod
     def _of_sums(
-        self, model: Any, rows: Rows, common: Any, sums: FloatArray, n_threads: int
+        self, model: Any, completions: Completions, common: Any, sums: FloatArray, n_threads: int
     ) -> FloatArray:
-        """Predictions of checked rows, given the sums over all trees."""
+        """Predictions of checked rows, given the sums over all trees for their completions."""
 
     @abstractmethod
     def complete(self, common: Any) -> None:
@@ -149,22 +150,23 @@ class Share:
         X = dense(X)
         if not len(X):
             return np.empty((0, self._n_outputs()))
-        model, rows, n_threads = self._query(X, number)
-        return self._sums(model, rows, common, aligned(before), n_threads)
+        model, completions, n_threads = self._query(X, number)
+        return self._sums(model, completions.rows, common, aligned(before), n_threads)
 
     def finish(self, common: Any, X: Any, before: FloatArray, number: int) -> FloatArray:
         """Predictions of a partition by these trees, the last ones, and those before."""
         X = dense(X)
         if not len(X):
             return np.empty((0, self._n_outputs()))
-        model, rows, n_threads = self._query(X, number)
-        sums = self._sums(model, rows, common, aligned(before), n_threads)
-        return self._of_sums(model, rows, common, sums, n_threads)
+        model, completions, n_threads = self._query(X, number)
+        sums = self._sums(model, completions.rows, common, aligned(before), n_threads)
+        return self._of_sums(model, completions, common, sums, n_threads)
 
-    def _query(self, X: Any, number: int) -> tuple[Any, Rows, int]:
-        """The model, the checked rows of a partition, and the number of threads."""
+    def _query(self, X: Any, number: int) -> tuple[Any, Completions, int]:
+        """The model, the completed rows of a partition, and the number of threads."""
         with naming_partition(number):
-            return self._with_threads()._query(X)
+            model, rows, n_threads = self._with_threads()._query(X)
+        return model, Completions.of(model, rows, n_threads), n_threads
 
     # -- growing and updates ----------------------------------------------------------------------
 
@@ -318,10 +320,10 @@ class ClassifierShare(Share):
         return votes
 
     def _of_sums(
-        self, model: Any, rows: Rows, common: Link, sums: FloatArray, n_threads: int
+        self, model: Any, completions: Completions, common: Link, sums: FloatArray, n_threads: int
     ) -> FloatArray:
-        proba: FloatArray = model.proba_of_votes(rows, sums, common, n_threads=n_threads)
-        return proba
+        rows = completions.rows
+        return completions.mean(model.proba_of_votes(rows, sums, common, n_threads=n_threads))
 
     def complete(self, common: Any) -> None:
         self._forest._flushed()
@@ -392,9 +394,9 @@ class RegressorShare(Share):
         return components
 
     def _of_sums(
-        self, model: Any, rows: Rows, common: Any, sums: FloatArray, n_threads: int
+        self, model: Any, completions: Completions, common: Any, sums: FloatArray, n_threads: int
     ) -> FloatArray:
-        mean, variance = model.moments_of_components(sums)
+        mean, variance = completions.mixed(*model.moments_of_components(sums))
         return np.column_stack([mean, np.sqrt(variance)])
 
     def complete(self, common: list[float] | None) -> None:
