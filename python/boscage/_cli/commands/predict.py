@@ -16,8 +16,9 @@ from boscage._cli.reading.sources import STDIN, Source
 from boscage._cli.sinks import Sink
 from boscage._cli.terminal import progress
 
-#: Rows that are predicted at a time: a regressor's mixtures have thousands of components a row.
-SLICE = 2048
+#: Rows that are predicted at a time: a regressor's mixtures have thousands of components a row, and
+#: eight times as many if the row lacks values.
+SLICE = 256
 COVERAGE = 0.9
 
 
