@@ -130,5 +130,5 @@ def test_kept_hyperparameters_predict_the_same() -> None:
 
 def test_joint_limit_is_one_or_left_out() -> None:
     X, y = data()
-    with pytest.raises(ValueError, match="joint_limit.*1 beside"):
+    with pytest.raises(ValueError, match=r"joint_limit.*1 beside"):
         forest(hyperparameters={**HYPER, "joint_limit": 0.5}).fit(X[:50], y[:50])

@@ -462,10 +462,10 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         ``joint_gamma2`` and ``joint_noise_variance`` of the sum of all trees, the share
         ``joint_share`` of its mean in predictions, and ``tree_spread``, by which the distances of
         the trees' own means from it are multiplied; ``joint_limit``, which is 1, if they were
-        fitted to infinitely many trees (``joint_kernel``). With ``noise="local"``: ``noise_rows``, for
-        how many rows the noise of a node's parent counts, and the tails: a share ``tail_share`` of
-        the rows has the mean ``tail_offset``, in predicted standard deviations, and the variance
-        ``tail_variance``, the others ``core_variance``.
+        fitted to infinitely many trees (``joint_kernel``). With ``noise="local"``: ``noise_rows``,
+        for how many rows the noise of a node's parent counts, and the tails: a share
+        ``tail_share`` of the rows has the mean ``tail_offset``, in predicted standard deviations,
+        and the variance ``tail_variance``, the others ``core_variance``.
         """
         model = self._flushed()
         chosen: dict[str, float] = model.hyperparameters(n_threads=self._n_threads())
