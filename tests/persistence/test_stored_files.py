@@ -99,7 +99,7 @@ def test_files_say_their_version() -> None:
 #: rows.
 VERSIONS = {
     "MondrianForestClassifier": {1, 2, 4, 5, 6, 8, 12, 14, 17, 18, 19},
-    "MondrianForestRegressor": {1, 2, 4, 6, 7, 8, 12, 13, 16, 17, 20, 22},
+    "MondrianForestRegressor": {1, 2, 4, 6, 7, 8, 12, 13, 16, 17, 20, 22, 23},
     "BayesianTreeClassifier": {1, 9, 10, 11, 21},
     "BayesianTreeRegressor": {1, 9, 10, 11, 21},
     "BARTClassifier": {1, 3, 9, 10, 21},

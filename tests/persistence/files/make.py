@@ -326,6 +326,17 @@ def mondrian() -> dict[str, Recipe]:
                 hyperparameters=GIVEN | {"trend_variance": 0.6} | LEFT_OUT_FIT,
             ),
         ),
+        "regressor-kept-limit": (
+            wide,
+            forest(
+                numbers,
+                trend="linear",
+                hyperparameters=GIVEN
+                | {"trend_variance": 0.6}
+                | LEFT_OUT_FIT
+                | {"joint_limit": 1.0},
+            ),
+        ),
         "regressor-fast-loo-global": (Data(n=24), forest(numbers, posterior="fast", **UNIT)),
     }
     for posterior in ("exact", "joint"):

@@ -9,6 +9,7 @@ use crate::math::vectors::with_vectors;
 pub(crate) const COLUMNS: usize = crate::math::matrices::blocks::DEPTH;
 
 /// The lower triangle of such a sum. Each entry has one order of its terms, so that it does not depend on the number of threads.
+#[derive(Debug, Clone)]
 pub(crate) struct ProductSum {
     n_rows: usize,
     /// Some rows each, to the end of the diagonal block, times -1.
@@ -20,6 +21,10 @@ impl ProductSum {
     pub(crate) fn new(n_rows: usize) -> Self {
         let blocks = (0..n_rows.div_ceil(BLOCK)).map(|block| vec![0.0; BLOCK * BLOCK * (block + 1)]);
         Self { n_rows, blocks: blocks.collect() }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
     }
 
     /// Adds those of at most [`COLUMNS`] columns, which are `n_rows x n_columns`; weights are 1 unless they are given.

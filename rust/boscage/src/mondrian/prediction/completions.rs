@@ -159,8 +159,8 @@ mod tests {
         .unwrap()
     }
 
-    fn guess() -> Vec<Substitute> {
-        vec![Substitute { centre: 0.0, terms: vec![] }; 2]
+    fn guess(centres: [f64; 2]) -> Vec<Substitute> {
+        centres.map(|centre| Substitute { centre, terms: vec![] }).to_vec()
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         assert!(model.predict_mean(rows, &Run::default()).is_err());
         let digest = model.digest();
         for change in 0..3 {
-            model.guess_substitutes(guess()).unwrap();
+            model.guess_substitutes(guess([0.0; 2])).unwrap();
             assert!(model.takes_missing() && model.domain().substitutes().is_none());
             assert!(model.predict_mean(rows, &Run::default()).is_ok());
             assert_eq!(model.filled(rows).unwrap(), Some(vec![10.0, 0.0]));
@@ -183,13 +183,14 @@ mod tests {
             }
             assert!(!model.takes_missing());
         }
-        assert!(model.guess_substitutes(guess()[..1].to_vec()).is_err());
+        assert!(model.guess_substitutes(guess([0.0; 2])[..1].to_vec()).is_err());
     }
 
     #[test]
     fn completions_have_the_values_of_the_nearest_rows() {
         let model = forest(30);
-        model.guess_substitutes(guess()).unwrap();
+        // The medians: other numbers say that values are missing for a reason.
+        model.guess_substitutes(guess([15.0, 30.0])).unwrap();
         let values = [10.2, NAN, 4.0, 5.0, NAN, 21.0];
         let rows = Rows::from_f64_with_missing(&values, 2).unwrap();
         let run = Run::default();
@@ -215,5 +216,9 @@ mod tests {
         }
         let complete = Rows::from_f64(&[1.0, 2.0], 2).unwrap();
         assert!(model.completions(complete, &run).unwrap().is_none());
+        let model = forest(30);
+        model.guess_substitutes(guess([-1.0, -1.0])).unwrap();
+        let (found, _) = model.completions(rows, &run).unwrap().unwrap();
+        assert_eq!(found, [10.2, -1.0, 4.0, 5.0, -1.0, 21.0]);
     }
 }

@@ -10,7 +10,7 @@
 //! alike in the features that matter, and in what other features say of the missing ones (predictive mean matching).
 //!
 //! *Values.* A completion has the donor's values, moved by the difference between the row's substitutes and the
-//! donor's (a local residual draw; Schenker & Taylor 1996). A donor gives all values together, which keeps their dependence.
+//! donor's (a local residual draw; Schenker & Taylor 1996). A donor gives all values that it has together, which keeps their dependence.
 //!
 //! *Which features.* Where many rows lack a value, the forest has learned from rows that lie at the substitute, whatever the reason,
 //! and it predicts such rows well: there the substitute stays. On generated and real data with values missing at random,
@@ -78,15 +78,17 @@ impl<'a> Donors<'a> {
     /// A row that is too far out.
     pub(super) fn completions(&self, row: &[f64], completed: &[f64]) -> Result<Vec<Vec<f64>>> {
         let d = row.len();
-        let wanted: Vec<usize> =
-            (0..d).filter(|&feature| row[feature].is_nan() && self.gives[feature]).collect();
+        // A feature that is never cut matters to nothing.
+        let is_wanted = |&feature: &usize| {
+            row[feature].is_nan() && self.gives[feature] && self.domain.weights()[feature] > 0.0
+        };
+        let wanted: Vec<usize> = (0..d).filter(is_wanted).collect();
         let donors: Vec<&[f64]> = self
             .values
             .chunks_exact(d)
-            .filter(|donor| wanted.iter().all(|&feature| !donor[feature].is_nan()))
+            .filter(|donor| wanted.iter().any(|&feature| !donor[feature].is_nan()))
             .collect();
-        // A feature that is never cut matters to nothing.
-        if donors.is_empty() || !wanted.iter().any(|&feature| self.domain.weights()[feature] > 0.0) {
+        if donors.is_empty() {
             return Ok(vec![completed.to_vec()]);
         }
         let lacking = donors
@@ -101,7 +103,8 @@ impl<'a> Donors<'a> {
         nearest.truncate(self.n_completions);
         let completion = |(_, donor): (f64, usize)| {
             let mut values = completed.to_vec();
-            for &feature in &wanted {
+            // What a donor lacks too stays the substitute.
+            for &feature in wanted.iter().filter(|&&feature| !donors[donor][feature].is_nan()) {
                 let moves = [filled.at(donor, feature), completed[feature]];
                 values[feature] = self.domain.moved(feature, donors[donor][feature], moves);
             }
@@ -128,7 +131,7 @@ impl<'a> Donors<'a> {
 fn gives(domain: &Domain, feature: usize, rows: Rows<'_>) -> bool {
     let column = || (0..rows.n_rows()).map(|row| rows.at(row, feature));
     let n_missing = column().filter(|value| value.is_nan()).count();
-    let Some(substitutes) = domain.substitutes().filter(|_| n_missing > 0) else { return n_missing == 0 };
+    let Some(substitutes) = domain.substitutes() else { return n_missing == 0 };
     let Substitute { centre, terms } = &substitutes[feature];
     let share = |n: usize| n as f64 / (rows.n_rows() - n_missing) as f64;
     let below = share(column().filter(|value| value < centre).count());

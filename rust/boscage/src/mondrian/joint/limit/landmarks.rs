@@ -13,8 +13,7 @@
 //! `z' A^-1 y = (z' W y - p_z' B^-1 p_y) / s^2`.
 //!
 //! The time grows with `n m^2`. Without row `i`, `B` and `p_y` lack its terms, so that a solution changes by a multiple of
-//! `B^-1 v_i` (Sherman and Morrison 1950), and what is left of its value is `1 - h_i` times what the others leave of it, with the
-//! leverage `h_i = w_i v_i' B^-1 v_i`.
+//! `B^-1 v_i` (Sherman and Morrison 1950).
 
 use crate::control::{Run, Threads};
 use crate::error::Result;
@@ -161,7 +160,7 @@ impl<C: Covariance + Clone + Sync> Landmarks<C> {
 #[derive(Debug)]
 pub(crate) struct LandmarkFactor {
     factor: CholeskyFactor,
-    n_landmarks: usize,
+    products: ProductSum,
     noise_variance: f64,
 }
 
@@ -176,15 +175,35 @@ impl LandmarkFactor {
         noise_variance: f64,
         run: &Run<'_>,
     ) -> Result<Self> {
-        let n_landmarks = landmarks.rows.n_rows();
-        let products = landmarks.products(of, run)?;
-        let factor = CholeskyFactor::new(n_landmarks, run, |first, rows| {
+        Self::of_products(landmarks.products(of, run)?, noise_variance, run)
+    }
+
+    /// Without rows of these features, a column each, and weights.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn without(&self, features: &[f64], weights: &[f64], run: &Run<'_>) -> Result<Self> {
+        let mut products = self.products.clone();
+        let threads = Threads::new(run.n_threads);
+        let n_columns = weights.len();
+        for first in (0..n_columns).step_by(COLUMNS) {
+            let some = first..n_columns.min(first + COLUMNS);
+            let columns: Vec<f64> =
+                features.chunks_exact(n_columns).flat_map(|row| &row[some.clone()]).copied().collect();
+            let negative: Vec<f64> = weights[some].iter().map(|weight| -weight).collect();
+            products.add(&columns, Some(&negative), &threads, run)?;
+        }
+        Self::of_products(products, self.noise_variance, run)
+    }
+
+    fn of_products(products: ProductSum, noise_variance: f64, run: &Run<'_>) -> Result<Self> {
+        let factor = CholeskyFactor::new(products.n_rows(), run, |first, rows| {
             products.write(first, rows);
             for (row, entries) in (first..).zip(rows) {
                 entries[row] += noise_variance;
             }
         })?;
-        Ok(Self { factor, n_landmarks, noise_variance })
+        Ok(Self { factor, products, noise_variance })
     }
 
     /// `B^-1 p` for columns `p`.
@@ -193,18 +212,6 @@ impl LandmarkFactor {
     /// An interrupt.
     pub(crate) fn solve(&self, columns: &[f64], n_columns: usize, run: &Run<'_>) -> Result<Vec<f64>> {
         self.factor.solve(columns, n_columns, run)
-    }
-
-    /// `v' B^-1 v` for columns `v`.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn squares(&self, columns: &[f64], n_columns: usize, run: &Run<'_>) -> Result<Vec<f64>> {
-        let mut squares = vec![0.0; n_columns];
-        for own in self.factor.solve_lower(columns, n_columns, run)?.chunks_exact(n_columns) {
-            squares.iter_mut().zip(own).for_each(|(square, own)| *square += own * own);
-        }
-        Ok(squares)
     }
 
     /// `B^-1 p` without a row of these features and weight, whose terms `p` lacks already.
@@ -240,7 +247,7 @@ impl LandmarkFactor {
 
     /// `z_i' A^-1 z_j` for all pairs of values, given their products `z_i' W z_j`, and the columns `p` and `B^-1 p`.
     pub(crate) fn products(&self, of_values: &[f64], columns: &[f64], solved: &[f64]) -> Vec<f64> {
-        let n = columns.len() / self.n_landmarks;
+        let n = columns.len() / self.products.n_rows();
         let explained = |i: usize, j: usize| -> f64 {
             columns.chunks_exact(n).zip(solved.chunks_exact(n)).map(|(p, q)| p[i] * q[j]).sum()
         };

@@ -98,7 +98,8 @@ impl<S: Scalar> Trial<'_, S> {
             KernelRule::Trees => self.by_trees(&all, &at)?,
             KernelRule::Limit => self.by_limit(&all, &at)?,
             KernelRule::LeftOut => {
-                let [trees, landmarks] = [self.by_trees(&all, &at)?, self.by_landmarks(&all, &at)?];
+                let [trees, landmarks] =
+                    [self.by_trees(&all, &at)?, self.by_landmarks(&all, &standard, &at)?];
                 if self.size(&landmarks.errors) < self.size(&trees.errors) { landmarks } else { trees }
             }
         };
@@ -114,19 +115,30 @@ impl<S: Scalar> Trial<'_, S> {
         Ok(Found { hyper, is_limit: true, errors, factors: None })
     }
 
-    /// The same by way of landmarks. There, rows are left out one by one.
-    fn by_landmarks(&self, all: &Observations, at: impl Fn([i32; 2]) -> Hyperparameters) -> Result<Found> {
+    /// The same by way of landmarks.
+    fn by_landmarks(
+        &self,
+        all: &Observations,
+        standard: &Standard,
+        at: impl Fn([i32; 2]) -> Hyperparameters,
+    ) -> Result<Found> {
         let hyper = self.best_of_limit(&all.at(&self.few_places()), at)?;
         let model = LandmarkModel::new(self.limit(all), self.forest, self.storage, &self.order);
-        let equations = model.equations(all.weights.as_deref(), &hyper, self.run)?;
+        // In the units of the forest's own model, which may need the factors again. Means are the same in all units.
+        let own = Standard::new(&standard.with(hyper).in_units()).hyper;
+        let equations = model.equations(all.weights.as_deref(), &own, self.run)?;
         let chosen: Vec<(usize, usize)> = self.chosen_places(all).collect();
-        let places: Vec<usize> = chosen.iter().map(|(place, _)| *place).collect();
-        let means = equations.left_out(&places, &all.targets, self.run)?;
-        let error = |(&(place, row), means): (&(usize, usize), &Vec<f64>)| {
-            let part = (row % self.chosen.n_parts).min(all.targets.len() - 1);
-            all.targets[part][place] - means[part]
-        };
-        let errors = chosen.iter().zip(&means).map(error).collect();
+        let mut errors = vec![0.0; chosen.len()];
+        for part in 0..self.chosen.n_parts {
+            let of_part: Vec<usize> =
+                (0..chosen.len()).filter(|&i| chosen[i].1 % self.chosen.n_parts == part).collect();
+            let places: Vec<usize> = of_part.iter().map(|&i| chosen[i].0).collect();
+            let targets = &all.targets[part.min(all.targets.len() - 1)];
+            let means = equations.left_out(&places, targets, self.run)?;
+            for ((i, place), mean) in of_part.into_iter().zip(places).zip(means) {
+                errors[i] = targets[place] - mean;
+            }
+        }
         Ok(Found { hyper, is_limit: true, errors, factors: Some(Arc::clone(equations.factors())) })
     }
 

@@ -144,35 +144,26 @@ impl LandmarkEquations<'_> {
         Ok(Solved { weights: weights.collect(), products })
     }
 
-    /// Left-out rows, each predicted by the landmarks without its value: the means at some places, for several values of all rows. By row.
+    /// The means at some rows, given their places, by the others, for a value of all rows.
     ///
     /// # Errors
     /// An interrupt.
-    pub(crate) fn left_out(
-        &self,
-        places: &[usize],
-        values: &[Vec<f64>],
-        run: &Run<'_>,
-    ) -> Result<Vec<Vec<f64>>> {
-        let n = values.len();
+    pub(crate) fn left_out(&self, places: &[usize], value: &[f64], run: &Run<'_>) -> Result<Vec<f64>> {
         let LandmarkFactors { landmarks, of_rows, .. } = &*self.factors;
-        let all: Vec<usize> = (0..self.rows.rows.n_rows()).collect();
-        let columns = landmarks.with_values(self.rows, &all, values, run)?;
-        let solved = of_rows.solve(&columns, n, run)?;
+        let mut is_left_out = vec![false; self.rows.rows.n_rows()];
+        for &place in places {
+            is_left_out[place] = true;
+        }
+        let others: Vec<usize> = (0..is_left_out.len()).filter(|&place| !is_left_out[place]).collect();
+        let columns = landmarks.with_values(self.rows, &others, &[value.to_vec()], run)?;
         let features = landmarks.features(self.rows.rows, places, run)?;
-        let squares = of_rows.squares(&features, places.len(), run)?;
-        let of_row = |(i, &place): (usize, &usize)| {
-            let leverage = self.rows.weight(place) * squares[i];
-            let own = || features.iter().skip(i).step_by(places.len());
-            let of_value = |side: usize| {
-                let fitted: f64 =
-                    own().zip(solved.chunks_exact(n)).map(|(feature, own)| feature * own[side]).sum();
-                let value = values[side][place];
-                value - (value - fitted) / (1.0 - leverage)
-            };
-            (0..n).map(of_value).collect()
-        };
-        Ok(places.iter().enumerate().map(of_row).collect())
+        let weights: Vec<f64> = places.iter().map(|&place| self.rows.weight(place)).collect();
+        let own = of_rows.without(&features, &weights, run)?.solve(&columns, 1, run)?;
+        let mut means = vec![0.0; places.len()];
+        for (features, own) in features.chunks_exact(places.len()).zip(own) {
+            means.iter_mut().zip(features).for_each(|(mean, feature)| *mean += feature * own);
+        }
+        Ok(means)
     }
 
     /// The mean, given the landmarks' weights, and then the sums of columns.
@@ -184,3 +175,6 @@ impl LandmarkEquations<'_> {
         self.factors.landmarks.function(weights, columns)
     }
 }
+
+#[cfg(test)]
+mod tests;
