@@ -22,7 +22,7 @@ fn model(x: &[f64]) -> (LandmarkModel, Vec<f64>) {
     with_storage!(forest.flushed(&run).unwrap(), storage => {
         let order = common_order(forest, storage);
         let limit = Limit::new(forest, storage, &order);
-        let values = order.iter().map(|&row| f64::from(storage.values[row as usize])).collect();
+        let values = order.iter().map(|&row| forest.row_values(row)[0]).collect();
         (LandmarkModel::new(limit, forest, storage, &order), values)
     })
 }
