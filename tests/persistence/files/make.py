@@ -59,7 +59,8 @@ GIVEN = {
     "coarse_variance": 0.75,
     "coarse_rate": 3.0,
 }
-LEFT_OUT_FIT = {
+KEPT = GIVEN | {
+    "trend_variance": 0.6,
     "trend_scale": 1.5,
     "joint_gamma1": 1.25,
     "joint_gamma2": 1.5,
@@ -320,22 +321,11 @@ def mondrian() -> dict[str, Recipe]:
         ),
         "regressor-kept-hyperparameters": (
             wide,
-            forest(
-                numbers,
-                trend="linear",
-                hyperparameters=GIVEN | {"trend_variance": 0.6} | LEFT_OUT_FIT,
-            ),
+            forest(numbers, trend="linear", hyperparameters=KEPT),
         ),
         "regressor-kept-limit": (
             wide,
-            forest(
-                numbers,
-                trend="linear",
-                hyperparameters=GIVEN
-                | {"trend_variance": 0.6}
-                | LEFT_OUT_FIT
-                | {"joint_limit": 1.0},
-            ),
+            forest(numbers, trend="linear", hyperparameters=KEPT | {"joint_limit": 1.0}),
         ),
         "regressor-fast-loo-global": (Data(n=24), forest(numbers, posterior="fast", **UNIT)),
     }
