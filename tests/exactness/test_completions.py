@@ -10,7 +10,6 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -222,40 +221,6 @@ def test_forests_of_few_rows_have_few_donors() -> None:
         assert np.isfinite(predictions(model, at)).all()
 
 
-def colours(n: int) -> tuple[pd.DataFrame, Array]:
-    """A category and a number that goes with it; the target depends on both."""
-    rng = np.random.default_rng(8)
-    colour = rng.integers(3, size=n)
-    size = rng.uniform(size=n) + 0.3 * colour
-    names = np.array(["blue", "green", "red"], dtype=object)[colour]
-    y = 3.0 * (colour == 2) + size + 0.1 * rng.normal(size=n)
-    return pd.DataFrame({"colour": pd.Categorical(names), "size": size}), y
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_categories_that_are_missing_or_unknown_are_those_of_donors(kind: Any) -> None:
-    rows, y = colours(300)
-    model = fitted(kind, rows, y)
-    at = pd.DataFrame({"colour": pd.Categorical([None, "mauve", "red"]), "size": [0.5, 0.5, 0.9]})
-    complete, parts = completions(model, at)
-    assert [part.stop - part.start for part in parts] == [N_COMPLETIONS[kind]] * 2 + [1]
-    assert set(complete[parts[0], 0]) <= set(model._query(rows)[1][:, 0])
-    found, each = predictions(model, at), model._model
-    if kind is MondrianForestRegressor:
-        mean, _ = each.predict(complete)
-        expected = [mean[part].mean() for part in parts]
-        np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
-    else:
-        proba = each.predict_proba(complete)
-        expected = [proba[part].mean(axis=0) for part in parts]
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[2], predictions(model, at[2:])[0])
-    # A training row that lacks it shows where such rows lie.
-    rows.loc[0, "colour"] = None
-    assert n_completions(fitted(kind, rows, y), at) == [1, 1, 1]
-
-
 # -- what it is for -------------------------------------------------------------------------------
 
 
@@ -288,12 +253,3 @@ def test_classes_of_rows_that_lack_a_value_are_less_certain() -> None:
         proba = model.predict_proba(rows)[np.arange(600), y[600:]]
         losses.append(-np.log(proba).mean())
     assert losses[0] < np.log(2.0) < losses[1]
-
-
-def test_intervals_of_rows_that_lack_a_category_cover() -> None:
-    rows, y = colours(900)
-    model = MondrianForestRegressor(20, random_state=0).fit(rows[:500], y[:500])
-    at = rows[500:].copy()
-    at["colour"] = pd.Categorical([None] * len(at), categories=at["colour"].cat.categories)
-    low, high = model.predict_dist(at).interval(0.9)
-    assert np.mean((low <= y[500:]) & (y[500:] <= high)) > 0.8

@@ -37,7 +37,7 @@ impl Completions {
         n: usize,
         run: &Run<'_>,
     ) -> Result<Option<Self>> {
-        if !lacks(forest, rows)? {
+        if !forest.domain_to_predict().lacks_values(rows)? {
             return Ok(None);
         }
         let donors = Donors::of(forest, n)?;
@@ -57,7 +57,11 @@ impl Completions {
             let of_row = |i: usize| {
                 let (row, completed): (Vec<f64>, Vec<f64>) =
                     (rows.row(i).collect(), completed.row(i).collect());
-                donors.completions(&row, &completed)
+                if row.iter().any(|value| value.is_nan()) {
+                    donors.completions(&row, &completed)
+                } else {
+                    Ok(vec![completed])
+                }
             };
             range.map(of_row).collect::<Result<Vec<_>>>()
         })?;
@@ -101,12 +105,6 @@ impl Completions {
     }
 }
 
-/// Whether a value is missing, or a category.
-fn lacks<P: Statistics>(forest: &Forest<P>, rows: Rows<'_>) -> Result<bool> {
-    let domain = forest.domain_to_predict();
-    Ok(domain.lacks_values(rows)? || domain.lacks_categories(rows))
-}
-
 /// What `of_complete` predicts for rows. Of rows that lack values it is called with the completions, `n` for a row at most, and
 /// `average` makes of these what belongs to the rows.
 ///
@@ -119,7 +117,7 @@ pub(crate) fn predict<P: Statistics, T>(
     of_complete: impl Fn(Rows<'_>) -> Result<Vec<T>>,
     average: impl Fn(&Completions, Vec<T>) -> Vec<T>,
 ) -> Result<Vec<T>> {
-    if !lacks(forest, rows)? {
+    if !forest.domain_to_predict().lacks_values(rows)? {
         return of_complete(rows);
     }
     let donors = Donors::of(forest, n)?;

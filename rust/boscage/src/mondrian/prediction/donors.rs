@@ -16,8 +16,7 @@
 //! and it predicts such rows well: there the substitute stays. On generated and real data with values missing at random,
 //! donors gained much if no training row lacked a value, and something if 5 or 10 % did; at 20 % nothing was left to gain. A
 //! substitute that the targets put somewhere stays too, since values are missing for a reason then: donors took such rows
-//! for others. Missing categories, and unknown ones, have a place of their own, about which the forest knows nothing until a
-//! training row lies there: until then donors give categories.
+//! for others.
 //!
 //! *How many.* Intervals were too narrow with 4 completions, and nearly right with 8. Probabilities need 16: if all of 8 are of one
 //! class, those of the others are hardly above 0. The components of a mixture grow with their number. Donors are looked for among
@@ -81,23 +80,21 @@ impl<'a> Donors<'a> {
         let d = row.len();
         // A feature that is never cut matters to nothing.
         let is_wanted = |&feature: &usize| {
-            let is_missing = self.domain.is_missing(feature, row[feature]);
-            is_missing && self.gives[feature] && self.domain.weights()[feature] > 0.0
+            row[feature].is_nan() && self.gives[feature] && self.domain.weights()[feature] > 0.0
         };
         let wanted: Vec<usize> = (0..d).filter(is_wanted).collect();
         let donors: Vec<&[f64]> = self
             .values
             .chunks_exact(d)
-            .filter(|donor| wanted.iter().any(|&feature| !self.domain.is_missing(feature, donor[feature])))
+            .filter(|donor| wanted.iter().any(|&feature| !donor[feature].is_nan()))
             .collect();
         if donors.is_empty() {
             return Ok(vec![completed.to_vec()]);
         }
-        let lacking = |donor: &&[f64]| -> Vec<f64> {
-            let values = donor.iter().zip(row).enumerate();
-            values.map(|(d, (&x, &own))| if self.domain.is_missing(d, own) { own } else { x }).collect()
-        };
-        let lacking: Vec<f64> = donors.iter().flat_map(lacking).collect();
+        let lacking = donors
+            .iter()
+            .flat_map(|donor| donor.iter().zip(row).map(|(&x, own)| if own.is_nan() { f64::NAN } else { x }));
+        let lacking: Vec<f64> = lacking.collect();
         let mut filled = Vec::new();
         let filled = self.domain.complete(Rows::from_f64_with_missing(&lacking, d)?, &mut filled)?;
         let mut nearest: Vec<(f64, usize)> =
@@ -107,8 +104,7 @@ impl<'a> Donors<'a> {
         let completion = |(_, donor): (f64, usize)| {
             let mut values = completed.to_vec();
             // What a donor lacks too stays the substitute.
-            let is_given = |&&feature: &&usize| !self.domain.is_missing(feature, donors[donor][feature]);
-            for &feature in wanted.iter().filter(is_given) {
+            for &feature in wanted.iter().filter(|&&feature| !donors[donor][feature].is_nan()) {
                 let moves = [filled.at(donor, feature), completed[feature]];
                 values[feature] = self.domain.moved(feature, donors[donor][feature], moves);
             }
@@ -134,9 +130,8 @@ impl<'a> Donors<'a> {
 /// Whether donors have the missing values of a feature, given some rows of the forest.
 fn gives(domain: &Domain, feature: usize, rows: Rows<'_>) -> bool {
     let column = || (0..rows.n_rows()).map(|row| rows.at(row, feature));
-    let n_missing = column().filter(|&value| domain.is_missing(feature, value)).count();
-    let is_category = domain.categories().iter().any(|(own, _)| *own as usize == feature);
-    let Some(substitutes) = domain.substitutes().filter(|_| !is_category) else { return n_missing == 0 };
+    let n_missing = column().filter(|value| value.is_nan()).count();
+    let Some(substitutes) = domain.substitutes() else { return n_missing == 0 };
     let Substitute { centre, terms } = &substitutes[feature];
     let share = |n: usize| n as f64 / (rows.n_rows() - n_missing) as f64;
     let below = share(column().filter(|value| value < centre).count());

@@ -86,23 +86,6 @@ impl Domain {
         }
     }
 
-    /// Whether a value of a feature is missing: a number, or a category, which may also be unknown.
-    pub(crate) fn is_missing(&self, feature: usize, value: f64) -> bool {
-        value.is_nan() || self.missing_category(feature) == Some(value)
-    }
-
-    /// Where missing and unknown categories of a feature lie, if it is one of categories.
-    fn missing_category(&self, feature: usize) -> Option<f64> {
-        let found = self.categories().binary_search_by_key(&(feature as u32), |(own, _)| *own);
-        found.ok().map(|at| self.categories()[at].1.missing())
-    }
-
-    /// Whether the category of a feature is missing in a row.
-    pub(crate) fn lacks_categories(&self, rows: Rows<'_>) -> bool {
-        let mut features = self.categories().iter().map(|(feature, own)| (*feature as usize, own.missing()));
-        features.any(|(feature, missing)| (0..rows.n_rows()).any(|i| rows.at(i, feature) == missing))
-    }
-
     /// A value of a feature, moved as far as one substitute is from another. It stays within the reference range, or where it
     /// was.
     pub(crate) fn moved(&self, feature: usize, value: f64, [from, to]: [f64; 2]) -> f64 {
