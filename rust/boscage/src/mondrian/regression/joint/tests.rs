@@ -1,6 +1,7 @@
 use super::*;
 use crate::control::Run;
 use crate::data::{Rows, goes_right};
+use crate::math::matrices::solve;
 use crate::mondrian::forest::Batch;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::joint::kernel::JointKernel;
@@ -70,24 +71,6 @@ fn fixed() -> RegressionSettings {
         hyperparameters: Some(HYPER),
         ..RegressionSettings::default()
     }
-}
-
-/// Solves a dense system by elimination.
-pub(in crate::mondrian::regression) fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-    let n = b.len();
-    for i in 0..n {
-        for j in i + 1..n {
-            let factor = a[j][i] / a[i][i];
-            let pivot = a[i].clone();
-            a[j].iter_mut().zip(pivot).for_each(|(entry, pivot)| *entry -= factor * pivot);
-            b[j] -= factor * b[i];
-        }
-    }
-    for i in (0..n).rev() {
-        let known: f64 = (i + 1..n).map(|k| a[i][k] * b[k]).sum();
-        b[i] = (b[i] - known) / a[i][i];
-    }
-    b
 }
 
 /// The mean at the rows is that of a Gaussian process whose covariance is read off the exported trees.

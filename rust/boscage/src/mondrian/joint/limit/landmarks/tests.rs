@@ -1,5 +1,6 @@
 use super::*;
 use crate::data::{RowId, Table};
+use crate::math::matrices::solve;
 use crate::mondrian::joint::limit::LogisticCovariance;
 use crate::random::keyed::Stream;
 
@@ -32,24 +33,6 @@ fn dense(all: &LimitRows) -> Vec<Vec<f64>> {
     let entry =
         |i: usize, j: usize| -> f64 { solved[i].iter().zip(&full[j]).map(|(own, other)| own * other).sum() };
     (0..N).map(|i| (0..N).map(|j| entry(i, j)).collect()).collect()
-}
-
-/// Solves a dense system by elimination.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-    let n = b.len();
-    for i in 0..n {
-        for j in i + 1..n {
-            let factor = a[j][i] / a[i][i];
-            let pivot = a[i].clone();
-            a[j].iter_mut().zip(pivot).for_each(|(entry, pivot)| *entry -= factor * pivot);
-            b[j] -= factor * b[i];
-        }
-    }
-    for i in (0..n).rev() {
-        let known: f64 = (i + 1..n).map(|k| a[i][k] * b[k]).sum();
-        b[i] = (b[i] - known) / a[i][i];
-    }
-    b
 }
 
 /// Means, products and left-out rows are those of the dense process, for any number of threads to the same bits.
