@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boscage.metrics import TENTHS, Prediction, calibration_table, reliability_bins
+from boscage.metrics import calibration_table, reliability_bins
+from boscage.metrics._regression import TENTHS, Prediction
 from boscage.plots._shared import new_axes
 
 if TYPE_CHECKING:
