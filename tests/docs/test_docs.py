@@ -110,6 +110,7 @@ def public_names(module: ModuleType) -> dict[str, object]:
         "integration.optuna",
         "metrics._classification",
         "metrics._regression",
+        "metrics._scorers",
         "mondrian.classifier",
         "mondrian.regressor",
         "optimize._parameters",

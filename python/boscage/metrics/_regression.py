@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from boscage import _validation
+from boscage._input.row_weights import check_sample_weight
 from boscage._types import BoolArray, FloatArray
 from boscage.distributions import GaussianMixture, PredictiveDistribution
 
@@ -19,7 +20,7 @@ Prediction: TypeAlias = PredictiveDistribution | tuple[ArrayLike, ArrayLike]
 TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-def nlpd(y_true: ArrayLike, y_pred: Prediction) -> float:
+def nlpd(y_true: ArrayLike, y_pred: Prediction, *, sample_weight: ArrayLike | None = None) -> float:
     """Negative log predictive density, averaged over rows; smaller is better.
 
     Parameters
@@ -29,6 +30,8 @@ def nlpd(y_true: ArrayLike, y_pred: Prediction) -> float:
     y_pred : PredictiveDistribution or (mean, std)
         What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
         standard deviations of Gaussians.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows in the average; None for equal ones.
 
     Returns
     -------
@@ -38,7 +41,8 @@ def nlpd(y_true: ArrayLike, y_pred: Prediction) -> float:
     Raises
     ------
     ValueError
-        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`.
+        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`
+        or `sample_weight`, or weights are negative or all zero.
     TypeError
         If `y_pred` is neither a distribution nor a pair.
 
@@ -48,10 +52,10 @@ def nlpd(y_true: ArrayLike, y_pred: Prediction) -> float:
     0.918939
     """
     observed, dist = _pair(y_true, y_pred)
-    return float(-np.mean(dist.logpdf(observed)))
+    return _average(-dist.logpdf(observed), sample_weight)
 
 
-def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
+def crps(y_true: ArrayLike, y_pred: Prediction, *, sample_weight: ArrayLike | None = None) -> float:
     """Continuous ranked probability score, averaged over rows; smaller is better.
 
     It is in units of the targets. For a prediction without spread, ``(mean, 0.0)``, it is the mean
@@ -64,6 +68,8 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     y_pred : PredictiveDistribution or (mean, std)
         What was predicted: what ``predict_dist`` returns, your own distribution, or the means and
         standard deviations of Gaussians, which may be 0.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows in the average; None for equal ones.
 
     Returns
     -------
@@ -72,8 +78,8 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     Raises
     ------
     ValueError
-        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`,
-        or a standard deviation is negative.
+        If `y_true` holds values that are not finite numbers, or has another length than `y_pred`
+        or `sample_weight`, a standard deviation is negative, or weights are negative or all zero.
     TypeError
         If `y_pred` is neither a distribution nor a pair.
 
@@ -83,7 +89,8 @@ def crps(y_true: ArrayLike, y_pred: Prediction) -> float:
     0.233695
     """
     observed, dist, is_point = _pair_or_points(y_true, y_pred)
-    return float(np.mean(np.where(is_point, np.abs(observed - dist.mean), dist.crps(observed))))
+    scores = np.where(is_point, np.abs(observed - dist.mean), dist.crps(observed))
+    return _average(scores, sample_weight)
 
 
 def interval_coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
@@ -250,6 +257,13 @@ def _pair_or_points(
             is_point = (std >= 0.0) & (std * std == 0.0)
         y_pred = y_pred[0], np.where(is_point, 1.0, std)
     return *_pair(y_true, y_pred), is_point
+
+
+def _average(scores: FloatArray, sample_weight: ArrayLike | None) -> float:
+    """The mean over rows, in which each has its weight."""
+    kept, weights = check_sample_weight(sample_weight, len(scores))
+    # A row of weight 0 does not count even where its score is infinite.
+    return float(np.average(scores if kept is None else scores[kept], weights=weights))
 
 
 def _ends(name: str, given: ArrayLike, observed: FloatArray) -> FloatArray:
