@@ -298,6 +298,23 @@ def check_integer(name: str, value: Any) -> int:
     return operator.index(value)
 
 
+def check_feature(name: str, value: Any, names: AnyArray | None, n_features: int) -> int:
+    """The number of a feature that is given by number or, if features have names, by name."""
+    known = [] if names is None else names.tolist()
+    if isinstance(value, str) and value in known:
+        return int(known.index(value))
+    if not is_integer(value) or not 0 <= value < n_features:
+        raise ValueError(
+            f"{name} must be a number below {n_features}{or_names(names)}, found {value!r}"
+        )
+    return operator.index(value)
+
+
+def or_names(names: AnyArray | None) -> str:
+    """What a message about numbers of features adds if features have names."""
+    return "" if names is None else f" or one of the names {reprlib.repr(names.tolist())}"
+
+
 def check_count(name: str, value: Any, minimum: int) -> int:
     """An integer of at least `minimum`."""
     count = check_integer(name, value)

@@ -367,6 +367,37 @@ def test_plots_of_forests_name_the_argument_that_is_wrong(
             plot_disagreement(trees, X, **options)
 
 
+def test_plots_take_features_by_name() -> None:
+    pd = pytest.importorskip("pandas")
+    rows = pd.DataFrame(X, columns=["width", "height"])
+    forest = MondrianForestRegressor(4, random_state=0).fit(rows, X[:, 0])
+    tree = BayesianTreeClassifier(random_state=0).fit(rows, Y)
+    bart = BARTRegressor(2, n_chains=1, n_burn=1, n_draws=2).fit(rows, X[:, 0])
+    for plot, names, numbers in (
+        (lambda which: plot_uncertainty(forest, feature=which), "height", 1),
+        (lambda which: plot_partition(forest, features=which), ("height", "width"), (1, 0)),
+        (lambda which: plot_partition(forest, features=which), (1, "width"), (1, 0)),
+        (lambda which: plot_disagreement(tree, rows, features=which), ("height", 0), (1, 0)),
+        (lambda which: plot_effect(bart, rows, which), "height", 1),
+    ):
+        by_name, by_number = drawn(plot(names)), drawn(plot(numbers))
+        assert by_name.get_xlabel() == by_number.get_xlabel() == "height"
+        for one, other in zip(by_name.collections, by_number.collections, strict=True):
+            np.testing.assert_array_equal(one.get_array(), other.get_array())
+            for a, b in zip(one.get_paths(), other.get_paths(), strict=True):
+                np.testing.assert_array_equal(a.vertices, b.vertices)
+    known = r"below 2 or one of the names \['width', 'height'\], found"
+    for call in (
+        lambda: plot_uncertainty(forest, feature="depth"),
+        lambda: plot_partition(forest, features=("width", "depth")),
+        lambda: plot_partition(forest, features=("width", 0)),
+        lambda: plot_disagreement(tree, rows, features=("depth", 0)),
+        lambda: plot_effect(bart, rows, "depth"),
+    ):
+        with pytest.raises(ValueError, match=known):
+            call()
+
+
 def test_plots_name_other_arguments_that_are_wrong() -> None:
     feature: Any
     for feature in ("a", 1.0, True, -1, None):

@@ -273,15 +273,7 @@ class Bart(BartExplanations, PosteriorSampler):
         """What every draw predicts for checked rows."""
 
     def _column(self, feature: int | str) -> int:
-        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
-        if isinstance(feature, str):
-            if feature not in names:
-                raise ValueError(f"feature must be one of {list(names)}, found {feature!r}")
-            return int(np.flatnonzero(names == feature)[0])
-        column = _validation.check_count("feature", feature, 0)
-        if column >= self.n_features_in_:
-            raise ValueError(f"feature must be below {self.n_features_in_}, found {column}")
-        return column
+        return _validation.check_feature("feature", feature, self._names(), self.n_features_in_)
 
     def _chain_groups(self) -> Groups:
         trace = self.trace_

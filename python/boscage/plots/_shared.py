@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from boscage._input.columns import is_missing, take
-from boscage._types import FloatArray
-from boscage._validation import check_count, check_integer, check_positive, is_integer
+from boscage._types import AnyArray, FloatArray
+from boscage._validation import check_count, check_feature, check_positive, or_names
 from boscage.mondrian._categories import put
 from boscage.trees._names import Names, feature_name
 
@@ -53,29 +52,25 @@ def require(function: str, thing: Any, *names: str) -> None:
     raise TypeError(f"{function} draws {' and '.join(names)}, found {found[0]}{other}")
 
 
-def one_feature(feature: int, n_features: int) -> int:
-    """The number of a feature, checked."""
-    if not is_integer(feature) or not 0 <= feature < n_features:
-        raise ValueError(f"feature must be a number below {n_features}, found {feature!r}")
-    return operator.index(feature)
-
-
 def check_grid(margin: float, resolution: int) -> None:
     """Refuse a margin that is negative or not finite, and less than two values on an axis."""
     check_positive("margin", margin, zero=True)
     check_count("resolution", resolution, 2)
 
 
-def two_features(features: tuple[int, int], n_features: int) -> tuple[int, int]:
-    """The numbers of two features, checked."""
+def two_features(
+    features: tuple[int | str, int | str], names: AnyArray | None, n_features: int
+) -> tuple[int, int]:
+    """The numbers of two features that are given by number or name, checked."""
     try:
-        a, b = (check_integer("features", feature) for feature in features)
-        if a != b and min(a, b) >= 0 and max(a, b) < n_features:
+        a, b = (check_feature("features", feature, names, n_features) for feature in features)
+        if a != b:
             return a, b
     except (TypeError, ValueError):
         pass
     raise ValueError(
-        f"features must be two different numbers below {n_features}, found {features!r}"
+        f"features must be two different numbers below {n_features}{or_names(names)}, found "
+        f"{features!r}"
     )
 
 

@@ -80,10 +80,10 @@ def plot_effect(
         draws = draws[..., number] if draws.ndim == 4 else draws if number else 1.0 - draws
     ax = new_axes(ax)
     ends = [0.5 - 0.5 * level, 0.5 + 0.5 * level]
-    names = getattr(model, "feature_names_in_", None)
-    ax.set_xlabel(feature if isinstance(feature, str) else feature_name(names, feature))
+    column = model._column(feature)
+    ax.set_xlabel(feature_name(model._names(), column))
     ax.set_ylabel(what)
-    draw = _draw_points if model._column(feature) in model._labels else _draw_curves
+    draw = _draw_points if column in model._labels else _draw_curves
     draw(ax, grid, draws, ends, n_curves)
     return ax
 

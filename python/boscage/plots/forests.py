@@ -32,7 +32,7 @@ def plot_partition(
     y: ArrayLike | None = None,
     *,
     tree: int | None = 0,
-    features: tuple[int, int] = (0, 1),
+    features: tuple[int | str, int | str] = (0, 1),
     at: ArrayLike | None = None,
     margin: float = 0.1,
     resolution: int = 150,
@@ -52,8 +52,9 @@ def plot_partition(
         Rows to draw as points, and their targets.
     tree : int or None, default=0
         Number of the tree whose splits to draw, for forests on two features; None for no splits.
-    features : tuple of two int, default=(0, 1)
-        Features on the axes.
+    features : tuple of two int or str, default=(0, 1)
+        Features on the axes: their numbers, or their names if the forest was fitted on named
+        columns.
     at : array-like of shape (n_features,), default=None
         Values of the other features, NaN where one is missing; categories by name. None takes the
         middle of the training rows' range, and a missing value of each categorical feature.
@@ -88,9 +89,9 @@ def plot_partition(
         raise ValueError(f"tree must be a number below {len(trees)}, found {tree}")
     shown = trees[number]
     n_features = shown.lower.shape[1]
-    a, b = two_features(features, n_features)
+    names = forest._names()
+    a, b = two_features(features, names, n_features)
     low, high = shown.lower[0], shown.upper[0]
-    names = getattr(forest, "feature_names_in_", None)
     require_numeric((a, b), forest._tables, names)
     base = other_values(forest, at, 0.5 * (low + high))
     across, up, grid = grid_over((a, b), low, high, base, margin, resolution)

@@ -28,7 +28,7 @@ def plot_disagreement(
     model: Any,
     X: Any,
     *,
-    features: tuple[int, int] = (0, 1),
+    features: tuple[int | str, int | str] = (0, 1),
     margin: float = 0.1,
     resolution: int = 100,
     ax: Axes | None = None,
@@ -47,8 +47,9 @@ def plot_disagreement(
     X : array-like of shape (n_samples, n_features)
         Rows to draw as points. They give the range of the plot; features that are not on the axes
         take their medians, and those of categories the most frequent one.
-    features : tuple of two int, default=(0, 1)
-        Numeric features on the axes.
+    features : tuple of two int or str, default=(0, 1)
+        Numeric features on the axes: their numbers, or their names if the model was fitted on named
+        columns.
     margin : float, default=0.1
         Margin around the rows, as a share of their range.
     resolution : int, default=100
@@ -74,8 +75,8 @@ def plot_disagreement(
     """
     require("plot_disagreement", model, "BayesianTreeClassifier", "BayesianTreeRegressor")
     trees, weights = model.trees_, model.weights_
-    names = getattr(model, "feature_names_in_", None)
-    a, b = two_features(features, model.n_features_in_)
+    names = model._names()
+    a, b = two_features(features, names, model.n_features_in_)
     require_numeric((a, b), model._labels, names)
     rows = np.asarray(dense(model._check_rows(X)), dtype=np.float64)
     with warnings.catch_warnings():

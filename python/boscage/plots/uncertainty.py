@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from boscage._types import FloatArray, Label
-from boscage.plots._shared import check_grid, new_axes, one_feature, other_values, require
+from boscage._validation import check_feature
+from boscage.plots._shared import check_grid, new_axes, other_values, require
 from boscage.trees._names import feature_name
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _COLOURS = ("C0", "C1")
 def plot_uncertainty(
     forest: Any,
     *,
-    feature: int = 0,
+    feature: int | str = 0,
     at: ArrayLike | None = None,
     margin: float = 1.0,
     resolution: int = 200,
@@ -40,8 +41,8 @@ def plot_uncertainty(
     ----------
     forest : MondrianForestClassifier or MondrianForestRegressor
         A fitted Mondrian forest.
-    feature : int, default=0
-        Number of the feature on the axis.
+    feature : int or str, default=0
+        Number of the feature on the axis, or its name if the forest was fitted on named columns.
     at : array-like of shape (n_features,), default=None
         Values of the other features, NaN where one is missing; categories by name. None takes the
         middle of the reference ranges, and a missing value of each categorical feature.
@@ -72,17 +73,18 @@ def plot_uncertainty(
     """
     require("plot_uncertainty", forest, "MondrianForestClassifier", "MondrianForestRegressor")
     low, high = forest.feature_range_
-    feature = one_feature(feature, len(low))
+    names = forest._names()
+    number = check_feature("feature", feature, names, len(low))
     check_grid(margin, resolution)
     base = other_values(forest, at, 0.5 * (low + high))
-    table = forest._tables.get(feature)
+    table = forest._tables.get(number)
     if table is None:
-        span = margin * (high[feature] - low[feature] or 1.0)
-        values = np.linspace(low[feature] - span, high[feature] + span, resolution)
+        span = margin * (high[number] - low[number] or 1.0)
+        values = np.linspace(low[number] - span, high[number] + span, resolution)
     else:
         values = np.array(sorted(table.values()))
     rows = np.tile(base, (len(values), 1))
-    rows[:, feature] = values
+    rows[:, number] = values
     # The forest's own methods would warn that the rows have no column names.
     model, n_threads = forest._require_rows(), forest._n_threads()
     forest._prepare(model, rows)
@@ -98,7 +100,7 @@ def plot_uncertainty(
         across, marks = np.arange(len(values)), "o"
         _draw_bars(ax, parts, sorted(table, key=lambda label: table[label]))
     ax.set(
-        xlabel=feature_name(getattr(forest, "feature_names_in_", None), feature),
+        xlabel=feature_name(names, number),
         ylabel="entropy in nats" if is_classifier(forest) else "variance",
     )
     ax.set_ylim(bottom=0.0)
