@@ -207,6 +207,10 @@ def test_merged_shards_equal_one_fit(kind: Any) -> None:
     whole = make(kind).fit(X, Y)
     before = [shard.digest() for shard in shards]
     assert (shards[0] + shards[1] + shards[2]).digest() == whole.digest()
+    total = sum(shards)
+    assert type(total) is kind
+    assert total.digest() == whole.digest()
+    assert sum(shards[:1]).partial_fit(X[1:2], Y[1:2], ids=[1]).n_rows_ == 31
     assert [shard.digest() for shard in shards] == before
     assert shards[0].merge(shards[1]) is shards[0]
     assert shards[0].n_rows_ == 60
@@ -244,6 +248,9 @@ def test_only_forests_of_one_kind_and_other_rows_merge() -> None:
         labels + numbers
     with pytest.raises(TypeError, match="unsupported operand"):
         numbers + 1
+    for other in (1, 0.5, None, False):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            other + numbers
     with pytest.raises(ValueError, match="with itself"):
         labels.merge(labels)
     with pytest.raises(ValueError, match=r"\w"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from boscage._validation import is_integer
 from boscage.mondrian._categories import Table, Tables, different, extend, to_core
 from boscage.mondrian._forest.files import StoredForest
 from boscage.mondrian._forest.growth import GrowthPlan
@@ -42,7 +43,8 @@ class MergingForest(StoredForest):
         ``categories`` and, where values are missing, ``substitutes``. If weights or maps are to be
         learned, start all shards from copies of one fitted forest that has forgotten its rows, or
         pass one forest's ``feature_weights_`` and ``feature_maps_``, and a classifier's
-        ``min_samples_split_``, to all shards. A forest in its warm-up (``warm_up_left_``) takes
+        ``min_samples_split_``, to all shards. ``one + other`` and ``sum(shards)`` are new forests,
+        and leave all operands as they are. A forest in its warm-up (``warm_up_left_``) takes
         over what the other has learned; if both are, all is learned anew from the rows of both.
         Labels become those of this forest: 1.0 and True are its class 1.
 
@@ -104,6 +106,12 @@ class MergingForest(StoredForest):
         if type(other) is not type(self):
             return NotImplemented
         return self.copy().merge(other)
+
+    def __radd__(self: Self, other: int) -> Self:
+        """A copy, if the other operand is 0, with which Python's ``sum`` starts."""
+        if not is_integer(other) or other != 0:
+            return NotImplemented
+        return self.copy()
 
     def _check_same_categories(self, other: MergingForest) -> None:
         """Refuse to merge forests with different categories."""
