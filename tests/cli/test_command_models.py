@@ -169,6 +169,8 @@ def test_settings_reach_the_particles_of_a_bayesian_tree(folder: Path) -> None:
     model = boscage.load("m")
     assert (model.sampler.max_features, model.sampler.max_stages) == (2, 900)
     assert model.noise_share == 0.4
+    run("fit", *fit, "--max-features", "sqrt")
+    assert boscage.load("m").sampler.max_features == "sqrt"
 
 
 def test_settings_reach_bart(folder: Path) -> None:

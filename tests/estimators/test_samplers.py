@@ -14,6 +14,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
@@ -122,6 +123,55 @@ def test_grid_search_over_nested_parameters() -> None:
     assert GridSearchCV(BayesianTreeRegressor(), names, cv=2).fit(X, X[:, 0]).best_score_ > 0.0
     with pytest.raises(ValueError, match="smc"):
         evidence.compare_parameters(BayesianTreeClassifier(MCMC()), X, Y, grid)
+
+
+@pytest.mark.parametrize(
+    ("given", "n_features", "number"),
+    [
+        ("sqrt", 12, 3),
+        ("log2", 12, 3),
+        ("log2", 17, 4),
+        ("log2", 1, 1),
+        (0.5, 12, 6),
+        (0.01, 12, 1),
+        (1.0, 12, 12),
+        (1, 12, 1),
+        (None, 12, None),
+    ],
+)
+def test_max_features_means_what_it_does_in_scikit_learn(
+    given: Any, n_features: int, number: int | None
+) -> None:
+    rows = np.random.default_rng(0).uniform(size=(40, n_features))
+    if n_features > 1:
+        forest = RandomForestRegressor(1, max_features=1.0 if given is None else given)
+        assert forest.fit(rows, rows[:, 0]).estimators_[0].max_features_ == (number or n_features)
+    models = [
+        BayesianTreeRegressor(SMC(n_particles=4, max_features=value), random_state=0)
+        for value in (given, number)
+    ]
+    one, two = (model.fit(rows, rows[:, 0])._model.to_bytes() for model in models)
+    assert one == two
+    # Islands that were sampled apart are joined with the settings of the whole.
+    parts = [clone(models[0]) for _ in range(2)]
+    for part, own in enumerate(parts):
+        own._fit_part(rows, rows[:, 0], part, sample_weight=None)
+    models[0]._adopt(parts)
+    assert models[0].n_features_in_ == n_features
+
+
+def test_max_features_that_mean_nothing_are_refused() -> None:
+    for value in ("auto", 0.0, -0.5, 1.5, np.nan, True, ["sqrt"]):
+        with pytest.raises(ValueError, match=r"max_features must be an integer >= 1, a share"):
+            BayesianTreeClassifier(SMC(max_features=value)).fit(X, Y)
+    with pytest.raises(ValueError, match="max_features needs proposal='optimal'"):
+        BayesianTreeClassifier(SMC(proposal="prior", max_features="sqrt")).fit(X, Y)
+
+
+def test_a_word_for_max_features_is_kept_in_files(tmp_path: Path) -> None:
+    model = BayesianTreeClassifier(SMC(max_features="log2")).fit(X, Y)
+    model.save(tmp_path / "model")
+    assert BayesianTreeClassifier.load(tmp_path / "model").sampler == SMC(max_features="log2")
 
 
 def test_fit_does_not_change_its_sampler() -> None:

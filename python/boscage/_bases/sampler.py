@@ -43,8 +43,8 @@ class PosteriorSampler(Chains):
         """The settings object that a value of the parameter `_settings_param` stands for."""
 
     @abstractmethod
-    def _compile_settings(self, seed: int) -> Any:
-        """The settings, checked, as the compiled module takes them."""
+    def _compile_settings(self, seed: int, n_features: int) -> Any:
+        """The settings, checked, as the compiled module takes them for so many features."""
 
     @abstractmethod
     def _parts(self) -> Sequence[int | None]:
@@ -128,15 +128,16 @@ class PosteriorSampler(Chains):
     def _fit(
         self, X: Any, y: Any, *, sample_weight: Any, part: int | None = None, **more: Any
     ) -> None:
-        settings = self._compile_settings(_validation.draw_seed(self.random_state))
-        if part is not None:
-            settings = settings.only(part)
+        seed = _validation.draw_seed(self.random_state)
         n_threads = self._n_threads()
         _validation.check_verbose(self.verbose)
         with self._unchanged_on_error():
             # A fit that continues must be of the same features.
             is_new = more.get("start") is None
             rows, columns = self._read(X, reset=is_new)
+            settings = self._compile_settings(seed, rows.shape[1])
+            if part is not None:
+                settings = settings.only(part)
             target = self._check_target(y, rows.shape[0])
             kept, more["weights"] = self._check_weights(sample_weight, rows.shape[0])
             if kept is not None:

@@ -300,9 +300,10 @@ MODELS: dict[str, EstimatorPair] = {
             Option(
                 "max_features",
                 "N",
-                "features that a particle considers at a node, drawn anew each time (default: all);"
-                " for the proposals optimal and exploring",
-                _COUNT,
+                "features that a particle considers at a node, drawn anew each time: so many, or"
+                " the sqrt or log2 of their number (default: all); for the proposals optimal and"
+                " exploring",
+                readers.or_word(_COUNT, "sqrt", "log2"),
                 only="smc",
             ),
             Option(

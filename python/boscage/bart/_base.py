@@ -94,7 +94,7 @@ class Bart(BartExplanations, PosteriorSampler):
     def _as_settings(cls, value: Any) -> Kernels:
         return as_kernels(value)
 
-    def _compile_settings(self, seed: int) -> _core.BartSettings:
+    def _compile_settings(self, seed: int, n_features: int) -> _core.BartSettings:
         if self._continues():
             # A chain continues with its own random numbers.
             seed = self._model.seed

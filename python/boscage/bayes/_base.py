@@ -99,7 +99,7 @@ class BayesianTree(PosteriorSampler):
         return as_sampler(self.sampler)._parts()
 
     def _join(self, models: list[Any]) -> Any:
-        return type(models[0]).join(models, self._compile_settings(0))
+        return type(models[0]).join(models, self._compile_settings(0, models[0].n_features))
 
     def _warn_if_doubtful(self, *, stacklevel: int) -> None:
         if not self._used_mcmc() and self.n_unfinished_.any():
@@ -117,8 +117,8 @@ class BayesianTree(PosteriorSampler):
     def _as_settings(cls, value: Any) -> Sampler:
         return as_sampler(value)
 
-    def _compile_settings(self, seed: int) -> Any:
-        return as_sampler(self.sampler)._compile(seed)
+    def _compile_settings(self, seed: int, n_features: int) -> Any:
+        return as_sampler(self.sampler)._compile(seed, n_features)
 
     def _tree_prior(self) -> dict[str, Any]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -16,8 +17,8 @@ class Sampler(Settings):
     """Base of the samplers. Not for direct use."""
 
     @abstractmethod
-    def _compile(self, seed: int) -> _core.SmcSettings | _core.McmcSettings:
-        """The settings, checked, as the compiled module takes them."""
+    def _compile(self, seed: int, n_features: int) -> _core.SmcSettings | _core.McmcSettings:
+        """The settings, checked, as the compiled module takes them for so many features."""
 
     @abstractmethod
     def _parts(self) -> Sequence[int | None]:
@@ -42,9 +43,11 @@ class SMC(Sampler):
         likelihood. ``"exploring"`` does so with probability 0.7 and follows the prior otherwise.
         ``"prior"`` follows the prior. ``"empirical"`` follows the prior with the cuts spread evenly
         over the gaps between rows.
-    max_features : int or None, default=None
-        Number of features to consider at each node, drawn anew each time; None considers all. Only
-        for the proposals ``"optimal"`` and ``"exploring"``. Fewer features are faster and give more
+    max_features : {"sqrt", "log2"}, int, float or None, default=None
+        Number of features to consider at each node, drawn anew each time; None considers all.
+        ``"sqrt"`` and ``"log2"`` mean the square root and the binary logarithm of their number, and
+        a float above 0, at most 1.0, a share of them, each rounded down, but at least 1. Only for
+        the proposals ``"optimal"`` and ``"exploring"``. Fewer features are faster and give more
         diverse trees.
     expansion : {"node", "layer"}, default="node"
         Whether a stage decides about one node or about all open nodes.
@@ -80,7 +83,7 @@ class SMC(Sampler):
         n_particles: int = 10,
         n_islands: int = 5,
         proposal: Literal["optimal", "exploring", "prior", "empirical"] = "optimal",
-        max_features: int | None = None,
+        max_features: Literal["sqrt", "log2"] | int | float | None = None,
         expansion: Literal["node", "layer"] = "node",
         candidate_order: Literal["breadth_first", "marginal_likelihood"] = "breadth_first",
         resampling: Literal["systematic", "multinomial", "stratified", "residual"] = "systematic",
@@ -99,15 +102,13 @@ class SMC(Sampler):
         self.max_stages = max_stages
         self.island_weights = island_weights
 
-    def _compile(self, seed: int) -> _core.SmcSettings:
-        max_features = self.max_features
-        if max_features is not None:
-            max_features = _validation.check_count("max_features", max_features, 1)
-            if self.proposal in ("prior", "empirical"):
-                raise ValueError(
-                    "max_features needs proposal='optimal' or proposal='exploring', "
-                    f"found {self.proposal!r}"
-                )
+    def _compile(self, seed: int, n_features: int) -> _core.SmcSettings:
+        max_features = _max_features(self.max_features, n_features)
+        if max_features is not None and self.proposal in ("prior", "empirical"):
+            raise ValueError(
+                "max_features needs proposal='optimal' or proposal='exploring', "
+                f"found {self.proposal!r}"
+            )
         return _core.SmcSettings(
             n_particles=_validation.check_count("n_particles", self.n_particles, 1),
             n_islands=_validation.check_count("n_islands", self.n_islands, 1),
@@ -175,7 +176,7 @@ class MCMC(Sampler):
         self.thin = thin
         self.moves = moves
 
-    def _compile(self, seed: int) -> _core.McmcSettings:
+    def _compile(self, seed: int, n_features: int) -> _core.McmcSettings:
         return _core.McmcSettings(
             n_chains=_validation.check_count("n_chains", self.n_chains, 1),
             n_burn=_validation.check_count("n_burn", self.n_burn, 0),
@@ -200,6 +201,24 @@ def as_sampler(value: Any) -> Sampler:
     if isinstance(value, str) and value in SAMPLERS:
         return SAMPLERS[value]()
     raise ValueError(f"sampler must be 'smc', 'mcmc', an SMC or an MCMC object, found {value!r}")
+
+
+def _max_features(value: Any, n_features: int) -> int | None:
+    """The number that ``max_features`` means for so many features, as in scikit-learn."""
+    if value is None:
+        return None
+    if _validation.is_integer(value):
+        return _validation.check_count("max_features", value, 1)
+    if _validation.is_word(value, "sqrt"):
+        return math.isqrt(n_features)
+    if _validation.is_word(value, "log2"):
+        return max(1, int(math.log2(n_features)))
+    if _validation.is_real(value) and 0.0 < value <= 1.0:
+        return max(1, int(value * n_features))
+    raise ValueError(
+        "max_features must be an integer >= 1, a share above 0.0 and at most 1.0, 'sqrt', 'log2' "
+        f"or None, found {value!r}"
+    )
 
 
 def _check_moves(moves: Any) -> list[float]:

@@ -89,7 +89,7 @@ def fit_posterior(
             "boscage.dask"
         )
     seed = _validation.draw_seed(estimator.random_state)
-    estimator._compile_settings(seed)  # checks the parameters
+    estimator._compile_settings(seed, 1)  # checks the parameters, before rows are looked at
     client, workers = open_cluster(client)
     # Old draws travel only where chains continue from them.
     unfitted: Posterior = clone(estimator)
