@@ -413,3 +413,13 @@ def test_a_collected_forest_knows_what_was_set_after_the_fit(client, partition, 
     forbidden = forest.set_params(n_estimators=9).collect()
     with pytest.raises(ValueError, match="n_estimators was 4 when the forest was grown"):
         forbidden.partial_fit(x[200:], y[200:])
+
+
+def test_features_of_a_trend_may_be_named(client):
+    x, y = rows_and_numbers(80, 2, 1, np.float64)
+    table = pd.DataFrame(x, columns=["b", "a"])
+    one = boscage.MondrianForestRegressor(4, trend=["a"], feature_weights=None, random_state=0)
+    rows = dd.from_pandas(table, npartitions=2), da.from_array(y, chunks=40)
+    forest = on_cluster(one, client).fit(*rows)
+    assert forest.digest() == one.fit(table, y).digest()
+    assert forest.partial_fit(*rows).digest() == one.partial_fit(table, y).digest()

@@ -95,9 +95,9 @@ def test_verbose_may_be_a_boolean_or_an_integer() -> None:
         MondrianForestRegressor(2, feature_weights=None, verbose=verbose).fit(X, Y)
 
 
-@pytest.mark.parametrize("trend", [["a"], [0.5], np.array([True, False]), True, 3, [True], b"x"])
+@pytest.mark.parametrize("trend", [["a", 0], [0.5], np.array([True, False]), True, 3, [True], b"x"])
 @pytest.mark.parametrize("posterior", ["joint", "exact"])
-def test_the_trend_is_a_word_or_a_list_of_numbers(trend: Any, posterior: Any) -> None:
+def test_the_trend_is_a_word_or_a_list_of_numbers_or_names(trend: Any, posterior: Any) -> None:
     with pytest.raises(TypeError, match="trend must be 'auto', 'linear', None or a list of"):
         MondrianForestRegressor(3, trend=trend, posterior=posterior).fit(X, Y)
 

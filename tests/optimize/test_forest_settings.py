@@ -23,6 +23,7 @@ def test_a_forest_must_be_one():
         ({"posterior": "slow"}, "posterior"),
         ({"posterior": "fast", "hyperparameters": "ml"}, "does not use hyperparameters"),
         ({"trend": [0], "posterior": "exact"}, "needs posterior='joint'"),
+        ({"trend": ["x"]}, "trend holds names .*, but X has no names"),
         ({"trend": [0, 3]}, "feature that rows of the space, which have 3, do not have"),
     ],
 )

@@ -284,6 +284,54 @@ def test_refusals(params: dict[str, Any], match: str) -> None:
         MondrianForestRegressor(2, feature_weights=None, **params).fit(x, y)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_features_of_a_trend_may_be_given_by_name(library: str) -> None:
+    tables = pytest.importorskip(library)
+    x, y = data("noisy line", 60)
+    make = tables.table if library == "pyarrow" else tables.DataFrame
+    table = make({"b": x[:, 0], "a": x[:, 1]})
+    settings: dict[str, Any] = {"feature_weights": None, "random_state": 0}
+    by_number = MondrianForestRegressor(3, trend=[0], **settings).fit(table, y)
+    names: Any
+    for names in (["b"], ("b",), {"b"}, np.array(["b"])):
+        forest = MondrianForestRegressor(3, trend=names, **settings).fit(table, y)
+        assert (forest.trend_, forest.digest()) == ([0], by_number.digest())
+        assert forest.trend is names
+    both = MondrianForestRegressor(3, trend=["a", "b"], **settings).fit(table, y)
+    assert both.trend_ == [0, 1]
+
+
+def test_a_trend_by_name_follows_a_stream_and_other_tables() -> None:
+    pd = pytest.importorskip("pandas")
+    x, y = data("noisy line", 60)
+    table = pd.DataFrame(x, columns=["b", "a"])
+    forests = [
+        MondrianForestRegressor(3, trend=trend, random_state=0, warm_up=50)
+        for trend in (["a"], [1])
+    ]
+    for forest in forests:
+        for start in range(0, 60, 20):
+            forest.partial_fit(table[start : start + 20], y[start : start + 20])
+        forest.set_params(noise="global").partial_fit(table[:1], y[:1])
+        forest.merge(forest.copy().forget(range(61)))
+    assert forests[0].trend_ == [1]
+    assert forests[0].digest() == forests[1].digest()
+    file = io.BytesIO()
+    forests[0].save(file)
+    loaded = boscage.load(io.BytesIO(file.getvalue()))
+    assert (loaded.trend, loaded.digest()) == ([1], forests[0].digest())
+    # Names are looked up in the table of each fit, not in that of the one before.
+    assert forests[0].fit(table[["a", "b"]], y).trend_ == [0]
+    with pytest.raises(ValueError, match=r"trend holds names \('a'\), but X has no names"):
+        forests[0].fit(x, y)
+    assert forests[0].trend_ == [0]
+    with pytest.raises(ValueError, match="trend holds 'c', which is no column of X"):
+        forests[0].set_params(trend=["a", "c"]).fit(table, y)
+    for wrong, error in (({"a": 1}, TypeError), (["a", 0], TypeError), (["a", "a"], ValueError)):
+        with pytest.raises(error, match=r"trend must be .* the numbers, or of the names"):
+            forests[0].set_params(trend=wrong).fit(table, y)
+
+
 def test_the_hyperparameters_of_a_chosen_trend_ask_for_its_features() -> None:
     x, y = data("noisy line")
     one = MondrianForestRegressor(5, hyperparameters="ml", random_state=0).fit(x, y)

@@ -232,20 +232,18 @@ def categorical_features(chosen: Any, X: Any) -> list[int]:
             f"categorical_features must be a list of booleans, integers or names, found {chosen!r}"
         )
     if given.dtype.kind in "UO":
-        return _by_name(given.tolist(), X)
+        return by_name("categorical_features", given.tolist(), column_names(X))
     return _by_number(given, n_columns(X))
 
 
-def _by_name(wanted: list[Any], X: Any) -> list[int]:
-    names = column_names(X)
+def by_name(parameter: str, wanted: Sequence[Any], names: Iterable[Any] | None) -> list[int]:
+    """The numbers of the columns that a parameter names, in order, given the names of all."""
     if names is None:
-        raise ValueError(
-            f"categorical_features holds names ({wanted[0]!r}), but X has no names of columns"
-        )
+        raise ValueError(f"{parameter} holds names ({wanted[0]!r}), but X has no names of columns")
     known = list(names)
     for name in wanted:
         if name not in known:
-            raise ValueError(f"categorical_features holds {name!r}, which is no column of X")
+            raise ValueError(f"{parameter} holds {name!r}, which is no column of X")
     return sorted({known.index(name) for name in wanted})
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from boscage import _core, _validation
+from boscage._input.columns import by_name
 from boscage._types import AnyArray, BoolArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._trend import choose_trend
@@ -60,7 +61,7 @@ class RegressionForest(MondrianForest):
     noise: Literal["global", "local"]
     noise_variance: float | None
     prior_scale: float | None
-    trend: Literal["auto", "linear"] | Sequence[int] | None
+    trend: Literal["auto", "linear"] | Sequence[int] | Sequence[str] | None
     joint_kernel: Literal["auto", "trees", "limit"]
 
     _FREE: ClassVar[frozenset[str]] = MondrianForest._FREE | {*_OF_POSTERIOR}
@@ -120,7 +121,7 @@ class RegressionForest(MondrianForest):
         trend = self.trend
         if trend is None or _validation.is_word(trend, "auto"):
             return {"trend": None}
-        numbers = [] if isinstance(trend, str) else _features_of_trend(trend)
+        features = [] if isinstance(trend, str) else _features_of_trend(trend)
         if self.posterior != "joint":
             raise ValueError(
                 f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
@@ -128,7 +129,15 @@ class RegressionForest(MondrianForest):
             )
         if isinstance(trend, str):
             return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
-        return {"trend": "linear", "trend_features": numbers}
+        return {"trend": "linear", "trend_features": self._numbers_of(features)}
+
+    def _numbers_of(self, features: list[Any]) -> list[int]:
+        """The numbers of a trend's features; before rows were seen, names stand for any others."""
+        if not isinstance(features[0], str):
+            return features
+        if not hasattr(self, "n_features_in_"):
+            return list(range(len(features)))
+        return by_name("trend", features, self._names())
 
     def _given_hyperparameters(
         self, given: Mapping[str, float], settings: Mapping[str, Any]
@@ -263,21 +272,24 @@ class RegressionForest(MondrianForest):
         return model.trees(n_threads=self._n_threads())
 
 
-def _features_of_trend(trend: Any) -> list[int]:
-    """The features of a trend that is given as a list of their numbers, sorted."""
+def _features_of_trend(trend: Any) -> list[Any]:
+    """The features of a trend that is given as a list of their numbers or names, sorted."""
     expected = (
-        "trend must be 'auto', 'linear', None or a list of at least one feature's number, each "
-        f"once and none negative; found {trend!r}"
+        "trend must be 'auto', 'linear', None or a list of the numbers, or of the names, of at "
+        f"least one feature, each once and none negative; found {trend!r}"
     )
     is_list = isinstance(trend, Collection) and not isinstance(trend, (bytes, Mapping))
     if isinstance(trend, np.ndarray):
         is_list = trend.ndim == 1
-    if not is_list or not all(map(_validation.is_integer, trend)):
+    has_names = is_list and len(trend) > 0 and all(isinstance(feature, str) for feature in trend)
+    if not is_list or not (has_names or all(map(_validation.is_integer, trend))):
         raise TypeError(expected)
-    numbers = sorted({operator.index(feature) for feature in trend})
-    if len(numbers) < max(len(trend), 1) or numbers[0] < 0 or numbers[-1] > _MAX_FEATURE_NUMBER:
+    features = sorted(set(trend) if has_names else {operator.index(feature) for feature in trend})
+    if len(features) < max(len(trend), 1):
         raise ValueError(expected)
-    return numbers
+    if not has_names and (features[0] < 0 or features[-1] > _MAX_FEATURE_NUMBER):
+        raise ValueError(expected)
+    return features
 
 
 def _scalar(value: Any) -> Any:

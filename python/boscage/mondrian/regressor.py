@@ -76,18 +76,18 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         near the root. (Noise of a given
         ``noise_variance`` comes on top if it alone is greater.) None leaves the prior to the rule,
         as in the thesis. Without effect if ``hyperparameters`` is a dict.
-    trend : {"auto", "linear"}, list of int or None, default="auto"
+    trend : {"auto", "linear"}, list of int, list of str or None, default="auto"
         Whether the mean has a linear part beside the trees, so that it goes on beyond the rows:
         with ``posterior="joint"``, targets are a linear function of all features ("linear") or of
-        those with these numbers, plus the sum of the trees, plus noise. The coefficients have a
-        normal prior, whose variance maximises the likelihood of the targets, and are learned
-        together with the trees. What is not known of them, and that a slope may change where the
-        reference range ends, widens predictions beyond the rows, the more the farther. At most 14
-        features have slopes: those with the greatest weights. "auto" chooses features: each for
-        which small forests predict rows beyond its lower and its upper third, and in its tails,
-        clearly better with a slope, unless they then predict rows left out at random worse. It
-        does so where ``feature_weights="learned"`` with the joint posterior and a rule for
-        ``hyperparameters``, and else is None.
+        those with these numbers, or names of columns, plus the sum of the trees, plus noise. The
+        coefficients have a normal prior, whose variance maximises the likelihood of the targets,
+        and are learned together with the trees. What is not known of them, and that a slope may
+        change where the reference range ends, widens predictions beyond the rows, the more the
+        farther. At most 14 features have slopes: those with the greatest weights. "auto" chooses
+        features: each for which small forests predict rows beyond its lower and its upper third,
+        and in its tails, clearly better with a slope, unless they then predict rows left out at
+        random worse. It does so where ``feature_weights="learned"`` with the joint posterior and a
+        rule for ``hyperparameters``, and else is None.
     joint_kernel : {"auto", "trees", "limit"}, default="auto"
         Which trees ``posterior="joint"`` adds up: "trees" those of the forest, "limit" infinitely
         many, of which the forest's are a sample. The limit is a Gaussian process whose covariance
@@ -252,7 +252,7 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         noise: Literal["global", "local"] = "local",
         noise_variance: float | None = None,
         prior_scale: float | None = 1.0,
-        trend: Literal["auto", "linear"] | Sequence[int] | None = "auto",
+        trend: Literal["auto", "linear"] | Sequence[int] | Sequence[str] | None = "auto",
         joint_kernel: Literal["auto", "trees", "limit"] = "auto",
         predictive: Literal["averaged", "realised"] = "averaged",
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",

@@ -86,7 +86,8 @@ class Surrogate:
             "feature_weights": space.feature_weights,
         }
         self.objective = self._regressor(0)
-        # Wrong settings are refused before anything is evaluated.
+        # Wrong settings are refused before anything is evaluated. Rows have no names of columns.
+        self.objective.n_features_in_ = len(space.feature_weights)
         slopes = self.objective._settings().get("trend_features", [])
         n_features = len(space.feature_weights)
         if not set(slopes) <= set(range(n_features)):

@@ -243,9 +243,9 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     def _fit_new(self, given: Given) -> int:
         """Grow a new forest. Returns the number of rows that came."""
-        settings = self._settings()
         n_threads = self._n_threads()
         new, n_rows = self._new_rows(given)
+        settings = self._settings()  # which may name columns
         seed = _validation.draw_seed(self.random_state)
         self._grow(new, settings=settings, seed=seed, n_threads=n_threads)
         self._warming = None
