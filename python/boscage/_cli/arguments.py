@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import boscage
 from boscage._cli import estimators
 from boscage._cli.errors import WrongUsage
-from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION
+from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION, RULES
 from boscage._cli.reading import readers
 
 #: How options name several columns.
@@ -267,6 +267,13 @@ def _update(commands: Any) -> None:
         "--weight",
         metavar="COLUMN",
         help="the column of weights (default: the one that fit was given, if any)",
+    )
+    update.add_argument(
+        "--hyperparameters",
+        choices=["keep", *RULES],
+        help="of a forest for numbers: keep those chosen so far, which makes predictions after this"
+        " and later updates faster, or choose them from now on by leave-one-out, by marginal"
+        " likelihood, or by a rule (default: as before)",
     )
     _output_model(update)
     _jobs(update)

@@ -30,6 +30,8 @@ from boscage._cli.reading import readers
 from boscage.bart.kernels import KERNELS
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
+RULES = ("loo", "ml", "heuristic")
+"""How hyperparameters of a regression forest are chosen."""
 Parameters = dict[str, Any]
 
 
@@ -250,7 +252,7 @@ MODELS: dict[str, EstimatorPair] = {
             _word(
                 "hyperparameters",
                 "how they are chosen: by leave-one-out, by marginal likelihood, or by a rule",
-                *("loo", "ml", "heuristic"),
+                *RULES,
                 only=REGRESSION,
             ),
             _word(

@@ -6,8 +6,9 @@ import argparse
 
 import numpy as np
 
+from boscage import MondrianForestRegressor
 from boscage._cli import models
-from boscage._cli.errors import blaming
+from boscage._cli.errors import UserError, blaming
 from boscage._cli.notes import Notes
 from boscage._cli.outputs import require_writable
 from boscage._cli.reading import columns
@@ -22,6 +23,8 @@ def run(args: argparse.Namespace) -> None:
     require_writable(output, table=args.table)
     model = models.load_online(args.model, args.n_jobs, "add")
     notes = Notes.of(model)
+    if args.hyperparameters is not None:
+        _set_hyperparameters(model, args.model, args.hyperparameters)
     target = notes.check_target(args.model, args.target)
     id_column = notes.check_ids(args.model, args.id_column)
     source = Source(args.table, args.delimiter)
@@ -44,3 +47,22 @@ def run(args: argparse.Namespace) -> None:
     if before is not None and len(new := np.setdiff1d(model.classes_, before)):
         remark(f"new classes: {', '.join(map(str, new))}")
     remark(f"{output}: {n_rows} rows added, {model.n_rows_} in all")
+
+
+def _set_hyperparameters(model: models.Model, path: str, how: str) -> None:
+    """Keep the hyperparameters that a forest has chosen, or choose them by a rule from now on."""
+    if not isinstance(model, MondrianForestRegressor):
+        why = f"a {models.kind_of(model)} has none"
+    elif model.posterior == "fast":
+        why = "the fast posterior has none"
+    elif how != "keep":
+        model.set_params(hyperparameters=how)
+        return
+    elif model.noise_variance is not None:
+        why = "its noise variance was given, and none are kept beside it"
+    elif model.n_rows_ == 0:
+        why = "the forest has no rows left that could have chosen them"
+    else:
+        model.set_params(hyperparameters=model.hyperparameters_)
+        return
+    raise UserError(f"{path}: --hyperparameters {how}: {why}")
