@@ -28,7 +28,7 @@ SHORT = {"n_trees": 20, "n_chains": 2, "n_burn": 50, "n_draws": 30, "random_stat
 @parametrize_with_checks(
     [
         BARTClassifier(30, n_chains=2, n_burn=100, n_draws=99),
-        BARTRegressor(30, n_chains=2, n_burn=100, n_draws=99),
+        BARTRegressor(30, n_chains=2, n_burn=100, n_draws=99, categorical_features=None),
         BARTRegressor(
             10, kernels={"growprune": 0.8, "cgm": 0.1, "pg": 0.1}, n_burn=100, n_draws=99
         ),

@@ -36,7 +36,7 @@ def brief(sampler: str) -> Any:
             SMC(n_particles=20, max_features=1, expansion="layer", resampling="residual")
         ),
         BayesianTreeClassifier(MCMC(n_draws=50, n_burn=1000)),
-        BayesianTreeRegressor(),
+        BayesianTreeRegressor(categorical_features=None),
         BayesianTreeRegressor(MCMC(n_draws=50, n_burn=1000)),
     ]
 )

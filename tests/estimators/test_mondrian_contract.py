@@ -17,9 +17,19 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from boscage import MondrianForestClassifier, MondrianForestRegressor, _core
+from boscage import (
+    BARTClassifier,
+    BARTRegressor,
+    BayesianTreeClassifier,
+    BayesianTreeRegressor,
+    MondrianForestClassifier,
+    MondrianForestRegressor,
+    _core,
+    disk,
+)
 
 KINDS = [MondrianForestClassifier, MondrianForestRegressor]
+SAMPLERS = [BARTClassifier, BARTRegressor, BayesianTreeClassifier, BayesianTreeRegressor]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -40,15 +50,18 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     }
 
 
+# The checks give whole numbers to estimators that take categories, and others to those without.
 @parametrize_with_checks(
     [
         MondrianForestClassifier(),
         MondrianForestClassifier(10, predictive="realised"),
-        MondrianForestClassifier(10, calibration=None),
+        MondrianForestClassifier(10, calibration=None, categorical_features=None),
         MondrianForestClassifier(10, discount="loo", feature_weights="learned", window_size=1000),
         MondrianForestRegressor(),
         MondrianForestRegressor(10, posterior="fast"),
-        MondrianForestRegressor(10, hyperparameters="heuristic", prior_scale=None),
+        MondrianForestRegressor(
+            10, hyperparameters="heuristic", prior_scale=None, categorical_features=None
+        ),
         MondrianForestRegressor(10, noise="local", feature_weights="learned", window_size=1000),
     ],
     expected_failed_checks=expected_failed_checks,
@@ -76,6 +89,25 @@ def test_scikit_learn_tags(kind: Any) -> None:
     assert tags.input_tags.sparse
     assert tags.target_tags.required
     assert not tags.non_deterministic
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *SAMPLERS])
+def test_tags_say_that_columns_of_tables_may_be_categories(kind: Any) -> None:
+    tags = kind().__sklearn_tags__().input_tags
+    assert tags.categorical
+    # Arrays of text are refused, so the tag of these is not set.
+    assert not tags.string
+    with pytest.raises(ValueError, match="could not convert string"):
+        kind().fit(np.full((4, 1), "a"), [0, 1, 0, 1])
+    assert not kind(categorical_features=None).__sklearn_tags__().input_tags.categorical
+
+
+def test_tags_of_forests_on_disk_say_that_they_take_no_categories() -> None:
+    assert (
+        not disk.MondrianForestClassifier(memory_limit="1GB")
+        .__sklearn_tags__()
+        .input_tags.categorical
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -145,6 +145,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
+        # Text is taken in tables, not in arrays: so the tag `string` stays unset.
+        tags.input_tags.categorical = getattr(self, "categorical_features", None) is not None
         return tags
 
     def _n_threads(self) -> int:
