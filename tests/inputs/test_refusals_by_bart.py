@@ -105,3 +105,12 @@ def test_targets_whose_squares_overflow_are_refused() -> None:
 def test_settings_without_effect_are_refused_by_name(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BARTRegressor(**params).fit(X, N)
+
+
+def test_a_single_class_is_refused_by_its_name() -> None:
+    message = "at least two classes in rows whose weight is not 0, found 'a' alone; Mondrian"
+    with pytest.raises(ValueError, match=message):
+        BARTClassifier(**SHORT).fit(X, ["a"] * len(X))
+    labels = np.where(Y[0] == Y, "a", "b")
+    with pytest.raises(ValueError, match=message):
+        BARTClassifier(**SHORT).fit(X, labels, sample_weight=(labels == "a").astype(float))

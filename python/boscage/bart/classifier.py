@@ -244,7 +244,8 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         codes, labels = encode(target, [])
         if len(labels) < 2:
             raise ValueError(
-                "y must have more than one class, found one class in rows whose weight is not 0"
+                "y must have labels of at least two classes in rows whose weight is not 0, found "
+                f"{labels[0]!r} alone; Mondrian forests and Bayesian trees take a single class"
             )
         start = options["start"]
         if start is not None and labels != start.classes():
