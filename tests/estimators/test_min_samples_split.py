@@ -1,4 +1,4 @@
-"""`min_samples_split="auto"`: where labels are noisy, classifiers have larger leaves."""
+"""`min_samples_split="auto"`: larger leaves for noisy labels, and for many rows in regression."""
 
 from __future__ import annotations
 
@@ -55,10 +55,9 @@ def test_other_forests_split_down_to_two_rows(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given", ["least", 1, 2.5, None])
 def test_other_values_are_refused(given: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="min_samples_split"):
-        MondrianForestClassifier(min_samples_split=given).fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises((ValueError, TypeError), match="min_samples_split"):
-        MondrianForestRegressor(min_samples_split="auto").fit([[0.0], [1.0]], [0, 1])
+    for forest in (MondrianForestClassifier, MondrianForestRegressor):
+        with pytest.raises((ValueError, TypeError), match="min_samples_split"):
+            forest(min_samples_split=given).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_it_is_chosen_during_the_warm_up_and_then_kept(tmp_path: Path) -> None:
@@ -118,3 +117,44 @@ def test_a_first_call_is_about_as_good_as_the_better_of_two_random_forests(
     # A number for each combination of values costs 1 / (2 n); elsewhere classes have borders.
     if levels and n == 3000:
         assert own < log_loss(y[n:], truth[n:]) + 0.02 + levels**d / (2.0 * n)
+
+
+def numbers(n: int) -> tuple[Array, Array]:
+    """Return rows and targets."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(n, 3))
+    return x, np.sin(6.0 * x[:, 0]) + x[:, 1] + 0.3 * rng.normal(size=n)
+
+
+def test_joint_regression_of_many_rows_has_larger_leaves(tmp_path: Path) -> None:
+    n = 20_001
+    x, y = numbers(n + 100)
+    forest = MondrianForestRegressor(2, random_state=0).fit(x[:n], y[:n])
+    assert (forest.min_samples_split, forest.min_samples_split_) == ("auto", 5)
+    given = MondrianForestRegressor(2, random_state=0, min_samples_split=5).fit(x[:n], y[:n])
+    assert given.digest() == forest.digest()
+    np.testing.assert_array_equal(given.predict(x), forest.predict(x))
+    forest.save(tmp_path / "forest.boscage")
+    loaded = load(tmp_path / "forest.boscage")
+    assert (loaded.min_samples_split, loaded.min_samples_split_) == ("auto", 5)
+    # It is kept, whatever rows come and go.
+    for each in (given, loaded):
+        each.partial_fit(x[n:], y[n:])
+        each.forget(each.ids_[:200])
+    assert loaded.min_samples_split_ == 5
+    assert loaded.digest() == given.digest()
+
+
+@pytest.mark.parametrize(
+    "given", [{"feature_weights": None}, {"posterior": "exact"}, {"posterior": "fast"}]
+)
+def test_other_regression_splits_down_to_two_rows(given: dict[str, Any]) -> None:
+    forest = MondrianForestRegressor(2, random_state=0, **given).fit(*numbers(20_001))
+    assert forest.min_samples_split_ == 2
+
+
+@pytest.mark.parametrize(("n", "least"), [(20_000, -np.inf), (20_001, 0.7)])
+def test_few_rows_and_targets_that_are_often_equal_split_down_to_two(n: int, least: float) -> None:
+    x, y = numbers(n)
+    forest = MondrianForestRegressor(1, random_state=0).fit(x, np.maximum(y, least))
+    assert forest.min_samples_split_ == 2

@@ -116,8 +116,7 @@ def test_defaults_are_those_of_the_compiled_model(kind: Any) -> None:
     here = inspect.signature(kind).parameters
     there = inspect.signature(kind._kind.model).parameters
     # Which features have slopes, and the size of leaves, are chosen before the model is made.
-    chosen = {"trend"} | ({"min_samples_split"} if kind is MondrianForestClassifier else set())
-    shared = set(here) & set(there) - chosen
+    shared = set(here) & set(there) - {"trend", "min_samples_split"}
     assert shared >= {"n_estimators", "lifetime", "predictive"}
     model = kind._kind.model()
     # Signatures leave out what is no literal.

@@ -138,8 +138,11 @@ def test_auto_takes_the_limit_where_it_says() -> None:
     at = places(x)
     assert np.array_equal(auto.predict_proba(at), limit.predict_proba(at))
     assert not np.array_equal(auto.predict_proba(at), trees.predict_proba(at))
-    for params in ({"min_samples_split": 3}, {"predictive": "realised"}):
-        one, other = (make(joint_kernel=kind, **params).fit(x, y) for kind in ("auto", "trees"))
+    for params, kernel in (
+        ({"min_samples_split": 3}, "limit"),
+        ({"predictive": "realised"}, "trees"),
+    ):
+        one, other = (make(joint_kernel=kind, **params).fit(x, y) for kind in ("auto", kernel))
         assert np.array_equal(one.predict_proba(at), other.predict_proba(at))
 
 

@@ -147,8 +147,11 @@ def test_auto_takes_the_limit_where_it_says() -> None:
     at = places(x)
     assert np.array_equal(auto.predict(at), limit.predict(at))
     assert not np.array_equal(auto.predict(at), trees.predict(at))
-    for params in ({"min_samples_split": 3}, {"predictive": "realised"}):
-        one, other = (forest(joint_kernel=kind, **params).fit(x, y) for kind in ("auto", "trees"))
+    for params, kernel in (
+        ({"min_samples_split": 3}, "limit"),
+        ({"predictive": "realised"}, "trees"),
+    ):
+        one, other = (forest(joint_kernel=kind, **params).fit(x, y) for kind in ("auto", kernel))
         assert np.array_equal(one.predict(at), other.predict(at))
     # Each setting has digests of its own.
     assert len({model.digest() for model in (limit, trees, auto)}) == 3

@@ -191,8 +191,8 @@ MODELS: dict[str, EstimatorPair] = {
             Option(
                 "min_samples_split",
                 "N",
-                "split no node with fewer rows; 2 for numbers, and for classes auto: as left-out "
-                "rows choose",
+                "split no node with fewer rows; auto: for classes as left-out rows choose, for"
+                " numbers 5 with many rows, else 2",
                 readers.or_word(readers.whole(2), "auto"),
             ),
             _word(

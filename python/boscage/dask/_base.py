@@ -428,6 +428,11 @@ class DaskForest(BaseEstimator):  # type: ignore[misc]
         return names
 
     @property
+    def min_samples_split_(self) -> int:
+        """The least number of rows of a split."""
+        return int(self._ask_share(self._share.ask, "min_samples_split_"))
+
+    @property
     def feature_weights_(self) -> AnyArray:
         """The rate of cuts in each feature, in units of one over its reference range."""
         weights: AnyArray = self._ask_share(self._share.ask, "feature_weights_")

@@ -210,11 +210,6 @@ class MondrianForestClassifier(DaskForest):
         """The discount in use."""
         return float(self._ask_share(ClassifierShare.ask, "discount_"))
 
-    @property
-    def min_samples_split_(self) -> int:
-        """The least number of rows of a split."""
-        return int(self._ask_share(ClassifierShare.ask, "min_samples_split_"))
-
 
 def _most_probable(proba: AnyArray, classes: AnyArray) -> AnyArray:
     labels: AnyArray = classes[np.argmax(proba, axis=1)]

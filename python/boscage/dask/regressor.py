@@ -46,6 +46,8 @@ class MondrianForestRegressor(DaskForest):
     ----------
     hyperparameters_ : dict
         The scales of the hierarchy in use; see the one-machine forest.
+    min_samples_split_ : int
+        The least number of rows of a split.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -12,7 +12,7 @@ from boscage._input.labels import check_classes, conform, encode
 from boscage._types import AnyArray, BoolArray, FloatArray, Rows
 from boscage.mondrian._discount import DISCOUNTS, best_discount, judging_rows
 from boscage.mondrian._forest.base import MondrianForest
-from boscage.mondrian._min_samples_split import MIN_SPLIT, choose_min_samples_split
+from boscage.mondrian._min_samples_split import choose_min_samples_split
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.classification import learn_rates_and_maps
@@ -25,7 +25,6 @@ __all__: list[str] = []
 class ClassificationForest(MondrianForest):
     """A Mondrian forest whose targets are classes, without its predictions."""
 
-    min_samples_split: int | Literal["auto"]
     discount: float | Literal["loo"]
     posterior: Literal["kneser-ney", "joint"]
     calibration: Literal["loo"] | None
@@ -54,17 +53,6 @@ class ClassificationForest(MondrianForest):
             "trend": self._has_trend(calibration),
         }
 
-    @property
-    def _chooses_leaves(self) -> bool:
-        return isinstance(self.min_samples_split, str)
-
-    def _min_samples_split(self) -> int:
-        if not self._chooses_leaves:
-            return super()._min_samples_split()
-        name = "min_samples_split, unless a number,"
-        _validation.check_choice(name, self.min_samples_split, ("auto",))
-        return MIN_SPLIT
-
     def _choose_settings(
         self,
         sample: Sample,
@@ -81,9 +69,6 @@ class ClassificationForest(MondrianForest):
             return settings
         chosen = choose_min_samples_split(sample, learned, settings=settings, **options)
         return settings | {"min_samples_split": chosen}
-
-    def _choices_of(self, model: _core.MondrianClassifier) -> dict[str, Any]:
-        return {"min_samples_split": model.min_samples_split} if self._chooses_leaves else {}
 
     def _has_trend(self, calibration: str | None) -> bool:
         """Whether there may be a trend: it is a part of the calibration."""

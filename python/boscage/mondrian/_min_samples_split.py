@@ -1,13 +1,20 @@
-"""The least number of rows of a split in a classification forest: ``min_samples_split="auto"``.
+"""The least number of rows of a split: ``min_samples_split="auto"``.
 
-Where labels are noisy and few features tell them, a tree that splits down to single classes says of
-a test row what its nearest row says, and so do all trees: their average is as noisy as the labels.
-Larger leaves average over rows. Where classes have clear borders, they blur these. So small forests
-with the rates that were learned, calibrated as the forest itself, predict rows that are left out.
-Splits of two rows are kept unless a greater number is better by more than chance explains.
+*Classification.* Where labels are noisy and few features tell them, a tree that splits down to
+single classes says of a test row what its nearest row says, and so do all trees: their average is
+as noisy as the labels. Larger leaves average over rows. Where classes have clear borders, they blur
+these. So small forests with the rates that were learned, calibrated as the forest itself, predict
+rows that are left out. Splits of two rows are kept unless a greater number is better by more than
+chance explains. Splits of ten rows are tried first. Where they are clearly worse than those of two,
+no others are tried, and else greater ones as long as they are better.
 
-Splits of ten rows are tried first. Where they are clearly worse than those of two, no others are
-tried, and else greater ones as long as they are better.
+*Regression by the joint posterior.* Its mean is that of all trees together, or of infinitely many,
+which makes up for larger leaves. With many rows these take less than half of the memory, and less
+time: with 36,000 rows of Friedman's function and 40,000 flights 47 and 57 % less memory is kept,
+and CRPS does not change by .2 %. Where many targets are equal, as zeros are, leaves that hold
+others too blur where they are: on three such sets CRPS rose by up to 7 %. With few rows, what the
+trees know of the spread suffers. (In the other posteriors each tree predicts alone, and larger
+leaves make errors up to a tenth larger.)
 """
 
 from __future__ import annotations
@@ -24,7 +31,13 @@ from boscage.mondrian.feature_rates._shared import TRIAL_STREAM, LearnedRates, T
 from boscage.mondrian.feature_rates.classification import DOUBT, score_of_left_out
 
 MIN_SPLIT = 2
-"""The number with which trees split down to single classes."""
+"""The number with which trees split down to single classes, or single targets."""
+MANY_ROWS = 20_000
+"""Joint regression forests that begin with more rows may have larger leaves."""
+JOINT_SPLIT = 5
+"""With so many rows at least."""
+MOST_EQUAL = 0.1
+"""Unless a greater share of the targets is the same number."""
 FIRST = 10
 """The candidate that is tried first."""
 CANDIDATES = (5, 10, 20, 50, 100)
@@ -90,3 +103,9 @@ def choose_min_samples_split(
     }
     chosen = max(gains, key=lambda n: gains[n])
     return chosen if gains[chosen] > 0.0 else MIN_SPLIT
+
+
+def min_samples_split_of_joint(sample: Sample) -> int:
+    """The least number of rows of a split, for a joint regression forest that begins with these."""
+    equal = np.unique(sample.y, return_counts=True)[1].max() / len(sample.y)
+    return JOINT_SPLIT if sample.n_rows > MANY_ROWS and equal <= MOST_EQUAL else MIN_SPLIT

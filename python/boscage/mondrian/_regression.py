@@ -12,6 +12,7 @@ from boscage import _core, _validation
 from boscage._input.columns import by_name
 from boscage._types import AnyArray, BoolArray
 from boscage.mondrian._forest.base import MondrianForest
+from boscage.mondrian._min_samples_split import min_samples_split_of_joint
 from boscage.mondrian._trend import choose_trend
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
@@ -73,7 +74,7 @@ class RegressionForest(MondrianForest):
         if not isinstance(self.hyperparameters, Mapping):
             return self._settings()
         # They belong to the trend that the forest has.
-        return self._settings_with(self._choices_of(model))
+        return self._settings_with(_trend_of(model))
 
     def _settings_with(self, trend: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a forest with such settings of the trend."""
@@ -170,7 +171,7 @@ class RegressionForest(MondrianForest):
         return {"given": _check_hyperparameters(given)}
 
     def _choices_of(self, model: _core.MondrianRegressor) -> dict[str, Any]:
-        return {"trend": model.trend, "trend_features": model.trend_features}
+        return super()._choices_of(model) | _trend_of(model)
 
     def _kept(self, model: _core.MondrianRegressor) -> dict[str, Any]:
         return {} if model.prior_scale is None else {"prior_rate": model.prior_rate}
@@ -184,15 +185,18 @@ class RegressionForest(MondrianForest):
         settings: dict[str, Any],
         **options: Any,
     ) -> dict[str, Any]:
-        is_auto = _validation.is_word(self.trend, "auto")
+        if self.posterior != "joint":
+            return settings
+        chosen: dict[str, Any] = {}
         # Hyperparameters that are given come with the trend that they belong to.
-        given = isinstance(self.hyperparameters, Mapping)
-        if not is_auto or self.posterior != "joint" or given:
-            return settings
-        features = choose_trend(sample, learned, is_number, settings=settings, **options)
-        if not features:
-            return settings
-        return settings | {"trend": "linear", "trend_features": features}
+        is_given = isinstance(self.hyperparameters, Mapping)
+        if _validation.is_word(self.trend, "auto") and not is_given:
+            features = choose_trend(sample, learned, is_number, settings=settings, **options)
+            if features:
+                chosen = {"trend": "linear", "trend_features": features}
+        if self._chooses_leaves:
+            chosen["min_samples_split"] = min_samples_split_of_joint(sample)
+        return settings | chosen
 
     def _refuse_unused(self) -> None:
         """Refuse what the fast posterior does not use."""
@@ -270,6 +274,11 @@ class RegressionForest(MondrianForest):
 
     def _export(self, model: _core.MondrianRegressor) -> list[dict[str, Any]]:
         return model.trees(n_threads=self._n_threads())
+
+
+def _trend_of(model: _core.MondrianRegressor) -> dict[str, Any]:
+    """Settings of the trend that a forest has."""
+    return {"trend": model.trend, "trend_features": model.trend_features}
 
 
 def _features_of_trend(trend: Any) -> list[Any]:

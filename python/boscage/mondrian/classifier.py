@@ -81,8 +81,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         (`min_samples_split`, equal labels). It takes memory that grows with the square of the
         number of rows (400 MB and some ten seconds of a processor at 10,000 rows), time that grows
         with the cube, and for each prediction time that grows with the number of rows. "auto" takes
-        the limit with at most 10,000 rows, if ``min_samples_split=2`` and
-        ``predictive="averaged"``, and else the trees.
+        the limit with at most 10,000 rows if ``predictive="averaged"``, and else the trees.
         With "trees" and 1,000 rows or more, the rows that calibrate are left out in groups, of a
         tenth of the rows at most. ``contributions`` need sums over trees, and are those of the
         same forest with "trees".
@@ -455,12 +454,6 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     def discount_(self) -> float:
         """The discount in use."""
         return float(self._require_model().discount)
-
-    @property
-    @reading
-    def min_samples_split_(self) -> int:
-        """The least number of rows of a split."""
-        return int(self._require_model().min_samples_split)
 
     @property
     @reading

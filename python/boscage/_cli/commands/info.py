@@ -80,9 +80,10 @@ def _fitted(model: models.Model) -> dict[str, Any]:
             for name, table in zip(names, tables, strict=True)
             if table is not None
         }
+    if hasattr(model, "min_samples_split_"):
+        facts["min_samples_split"] = model.min_samples_split_
     if hasattr(model, "discount_"):
         facts["discount"] = model.discount_
-        facts["min_samples_split"] = model.min_samples_split_
         facts["calibration_power"] = model.calibration_power_
         facts["calibration_noise"] = model.calibration_noise_
         if model.posterior == "joint":

@@ -92,6 +92,12 @@ class ForestAttributes(MergingForest):
 
     @property
     @reading
+    def min_samples_split_(self) -> int:
+        """The least number of rows of a split."""
+        return int(self._require_model().min_samples_split)
+
+    @property
+    @reading
     def feature_range_(self) -> tuple[FloatArray, FloatArray]:
         """The reference ranges (low, high): given, or those of the rows at the last learning."""
         model = self._require_model()

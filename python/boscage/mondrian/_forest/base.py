@@ -27,6 +27,7 @@ from boscage.mondrian._forest.explain import ForestExplanations
 from boscage.mondrian._forest.growth import NewRows
 from boscage.mondrian._forest.uncertainty import ScoringForest
 from boscage.mondrian._forest.warm_up import same_value
+from boscage.mondrian._min_samples_split import MIN_SPLIT
 from boscage.mondrian._missing import has_missing, learn_substitutes
 
 Self = TypeVar("Self", bound="MondrianForest")
@@ -78,7 +79,6 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     n_estimators: int
     lifetime: float
-    min_samples_split: int | str
     predictive: str
     random_state: Any
 
@@ -128,7 +128,11 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
 
     def _min_samples_split(self) -> int:
         """The least number of rows of a split, before any is chosen."""
-        return _validation.check_count("min_samples_split", self.min_samples_split, 2)
+        if not self._chooses_leaves:
+            return _validation.check_count("min_samples_split", self.min_samples_split, MIN_SPLIT)
+        name = "min_samples_split, unless a number,"
+        _validation.check_choice(name, self.min_samples_split, ("auto",))
+        return MIN_SPLIT
 
     def _apply_changes(self, model: Any) -> None:
         """Pass changed parameters that do not shape the trees, already checked, to the model.

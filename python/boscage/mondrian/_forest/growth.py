@@ -149,6 +149,10 @@ class GrowingForest(Estimator):
         """Settings of a model that no parameter of the estimator sets."""
         return {}
 
+    @property
+    def _chooses_leaves(self) -> bool:
+        return isinstance(self.min_samples_split, str)
+
     def _choose_settings(
         self,
         sample: Sample,

@@ -29,7 +29,7 @@ class MergingForest(StoredForest):
 
     def _choices_of(self, model: Any) -> dict[str, Any]:
         """The settings of a model that were chosen when its rates were learned."""
-        return {}
+        return {"min_samples_split": model.min_samples_split} if self._chooses_leaves else {}
 
     def _check_labels_of(self, model: Any) -> None:
         """Refuse to merge a model with labels that have no equal of this forest's type."""

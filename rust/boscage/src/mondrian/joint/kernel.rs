@@ -12,9 +12,8 @@ pub enum JointKernel {
     /// the covariance of these.
     Limit,
     /// That of infinitely many trees with at most [`MAX_REGRESSION_LIMIT_ROWS`] or [`MAX_CLASSIFICATION_LIMIT_ROWS`] rows, unless
-    /// nodes with fewer than `min_samples_split` > 2 rows are not split or predictions are realised; else that of the forest's
-    /// trees. In regression with more rows, left-out rows decide between the latter and that of infinitely many trees as
-    /// [`LANDMARKS`] of the rows know it.
+    /// predictions are realised; else that of the forest's trees. In regression with more rows, left-out rows decide between the
+    /// latter and that of infinitely many trees as [`LANDMARKS`] of the rows know it.
     #[default]
     Auto,
 }
@@ -56,13 +55,8 @@ impl JointKernel {
         let is_averaged = settings.predictive == Predictive::Averaged;
         match self {
             Self::Limit if is_averaged => KernelRule::Limit,
-            Self::Auto if is_averaged && settings.min_samples_split <= 2 => {
-                if n_rows <= most {
-                    KernelRule::Limit
-                } else {
-                    KernelRule::LeftOut
-                }
-            }
+            Self::Auto if is_averaged && n_rows <= most => KernelRule::Limit,
+            Self::Auto if is_averaged => KernelRule::LeftOut,
             Self::Trees | Self::Limit | Self::Auto => KernelRule::Trees,
         }
     }
