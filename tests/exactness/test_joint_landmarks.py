@@ -70,10 +70,12 @@ def test_with_few_places_it_is_the_model_of_all_rows(trend: list[int] | None) ->
 
 
 @pytest.mark.slow
-def test_leaving_a_row_out_is_forgetting_it() -> None:
+@pytest.mark.parametrize("least", [2, 5])
+def test_leaving_a_row_out_is_forgetting_it(least: int) -> None:
     """Also the rows that are landmarks: about three in ten."""
     X, y = data()
-    model = forest(trend=[3], hyperparameters={**HYPER, "trend_variance": 9.0}).fit(X, y)
+    given = {**HYPER, "trend_variance": 9.0}
+    model = forest(trend=[3], hyperparameters=given, min_samples_split=least).fit(X, y)
     rows = np.arange(0, 60, 10)
     left_out = model.loo_predict_dist(rows)
     forgotten = [model.copy().forget([row]).predict_dist(X[[row]]) for row in rows]

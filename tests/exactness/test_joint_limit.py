@@ -81,9 +81,10 @@ def test_the_mean_is_that_of_the_gaussian_process(is_weighted: bool, lifetime: f
 
 
 @pytest.mark.slow
-def test_leaving_a_row_out_is_forgetting_it() -> None:
+@pytest.mark.parametrize("least", [2, 5])
+def test_leaving_a_row_out_is_forgetting_it(least: int) -> None:
     x, y, weights = data()
-    model = forest().fit(x, y, sample_weight=weights)
+    model = forest(min_samples_split=least).fit(x, y, sample_weight=weights)
     for row in range(0, N, 7):
         rest = np.arange(N) != row
         expected = mean_of(x[rest], y[rest], weights[rest], x[[row]])

@@ -294,7 +294,7 @@ impl<S: Scalar> Search<'_, S> {
         let together = self.joint.as_ref().map(|joint| Together {
             model: joint.model,
             is_limit: joint.is_limit,
-            share: recentre(&mut errors, (&joint.errors, &self.trial.weights), spread),
+            share: recentre(&mut errors, joint, &self.trial.weights, spread),
             spread,
         });
         let alone = Chosen { together, prior, ..Chosen::alone(hyper) };
@@ -314,7 +314,7 @@ impl<S: Scalar> Search<'_, S> {
         let left_out = self.trial.left_out(&chosen.hyper, &clocks)?;
         let mut errors = self.trial.errors_with_noise(&left_out, chosen.prior);
         if let (Some(joint), Some(together)) = (&self.joint, &chosen.together) {
-            recentre(&mut errors, (&joint.errors, &self.trial.weights), together.spread);
+            recentre(&mut errors, joint, &self.trial.weights, together.spread);
         }
         Ok(errors)
     }
@@ -357,25 +357,63 @@ fn by_row(left_out: &[Vec<(f64, f64)>]) -> Vec<Vec<(f64, f64)>> {
     (0..left_out[0].len()).map(row).collect()
 }
 
-/// Moves every tree's errors (`left_out`, by tree and row) towards the joint model's `errors`, as far as
-/// that lowers the squared error; returns the share of the way. About their new mean, trees' deviations are
-/// multiplied by `spread`.
-fn recentre(left_out: &mut [Vec<(f64, f64)>], (errors, weights): (&[f64], &[f64]), spread: f64) -> f64 {
+/// A squared error that is greater by no more than this share of itself is as good where the joint mean needs no trees: if it
+/// is alone, a mean takes a fraction of the time.
+const AS_GOOD: f64 = 0.004;
+
+/// Moves every tree's errors (`left_out`, by tree and row) towards the joint model's errors; returns the share of the way. About
+/// their new mean, trees' deviations are multiplied by `spread`.
+fn recentre(left_out: &mut [Vec<(f64, f64)>], joint: &JointTrial, weights: &[f64], spread: f64) -> f64 {
     let n_trees = left_out.len() as f64;
     let own: Vec<f64> =
-        (0..errors.len()).map(|row| left_out.iter().map(|tree| tree[row].0 / n_trees).sum()).collect();
-    let (mut product, mut square) = (0.0, 0.0);
-    for ((own, error), weight) in own.iter().zip(errors).zip(weights) {
-        product += weight * own * (own - error);
-        square += weight * (own - error) * (own - error);
-    }
-    let share = product / square;
-    // Both are equally good, or squares overflow.
-    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        (0..joint.errors.len()).map(|row| left_out.iter().map(|tree| tree[row].0 / n_trees).sum()).collect();
+    let share = best_share((&own, &joint.errors), weights, if joint.is_limit { AS_GOOD } else { 0.0 });
     for tree in left_out {
-        for ((miss, _), (own, error)) in tree.iter_mut().zip(own.iter().zip(errors)) {
+        for ((miss, _), (own, error)) in tree.iter_mut().zip(own.iter().zip(&joint.errors)) {
             *miss = own + share * (error - own) + spread * (*miss - own);
         }
     }
     share
+}
+
+/// The share of the way from the trees' mean errors to the joint model's at which the squared error is least, or 1 if it is greater
+/// there by no more than a share `as_good` of itself.
+fn best_share((own, joint): (&[f64], &[f64]), weights: &[f64], as_good: f64) -> f64 {
+    let (mut product, mut square) = (0.0, 0.0);
+    for ((own, joint), weight) in own.iter().zip(joint).zip(weights) {
+        product += weight * own * (own - joint);
+        square += weight * (own - joint) * (own - joint);
+    }
+    let share = product / square;
+    let together = |(own, joint): (&f64, &f64)| own + share * (joint - own);
+    let rest = own.iter().zip(joint).map(together).zip(weights).map(|(error, weight)| weight * error * error);
+    let lost = (1.0 - share) * (1.0 - share) * square;
+    match share {
+        // Both are equally good, or squares overflow.
+        _ if !share.is_finite() => 0.0,
+        _ if lost <= as_good * rest.sum::<f64>() => 1.0,
+        _ => share.clamp(0.0, 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_joint_mean_is_alone_where_this_is_as_good() {
+        // Where the errors have nothing to do with each other, with squares a of the trees' and b of the joint model's, the best
+        // share is a / (a + b). There the squared error is a b / (a + b), in place of b.
+        let joint = [0.5, 0.5, -0.5, -0.5];
+        for (size, as_good, expected) in [
+            (20.0, AS_GOOD, 1.0),
+            (20.0, 0.0, 1600.0 / 1601.0),
+            (2.0, AS_GOOD, 16.0 / 17.0),
+            (0.5, AS_GOOD, 0.5),
+        ] {
+            let share = best_share((&[size, -size, size, -size], &joint), &[1.0; 4], as_good);
+            assert!((share - expected).abs() < 1e-15, "{share}");
+        }
+        assert_eq!(best_share((&joint, &joint), &[1.0; 4], AS_GOOD), 0.0);
+    }
 }
