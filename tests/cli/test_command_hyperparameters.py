@@ -23,8 +23,7 @@ def forest(path: str) -> MondrianForestRegressor:
 
 def updated(path: str, **params: Any) -> MondrianForestRegressor:
     """What Python makes of a model and the table of other patients."""
-    test = patients().to_pandas()[342:]
-    return forest(path).set_params(**params).partial_fit(test.iloc[:, :-1], test["progression"])
+    return forest(path).set_params(**params).partial_fit(*_test_rows())
 
 
 def test_what_a_forest_has_chosen_is_kept(
@@ -35,6 +34,10 @@ def test_what_a_forest_has_chosen_is_kept(
     assert forest("new.model").hyperparameters_ == chosen
     assert digest("new.model") == updated(diabetes_model, hyperparameters=chosen).digest()
     # So do later updates, whether they say so or not.
+    run("forget", "new.model", *map(str, range(100, 442)), "-o", "few.model")
+    run("forget", "few.model", *map(str, range(100)))
+    run("update", "few.model", "diabetes_test.csv", "--hyperparameters", "keep")
+    assert forest("few.model").hyperparameters_ == chosen
     for more in ([], ["--hyperparameters", "keep"]):
         run("update", "new.model", "diabetes_test.csv", *more)
         assert forest("new.model").hyperparameters_ == chosen
@@ -52,6 +55,21 @@ def test_a_rule_chooses_again(diabetes_model: str, rule: str) -> None:
     assert forest("new.model").hyperparameters_ != forest(diabetes_model).hyperparameters_
     run(*UPDATE, "--hyperparameters", rule)
     assert digest("new.model") == updated(diabetes_model, hyperparameters=rule).digest()
+
+
+def test_the_scale_of_the_prior_stays_beside_kept_ones(folder: Path) -> None:
+    fit = ["fit", "diabetes_train.csv", "-t", "progression", *EQUAL, *FEW, "-o", "diabetes.model"]
+    run(*fit, "--prior-scale", "3")
+    run(*UPDATE, "--hyperparameters", "keep")
+    assert forest("new.model").prior_scale == 3.0
+    run("update", "new.model", "diabetes_test.csv", "--hyperparameters", "loo")
+    chosen = updated("diabetes.model").partial_fit(*_test_rows())
+    assert forest("new.model").hyperparameters_ == chosen.hyperparameters_
+
+
+def _test_rows() -> tuple[Any, Any]:
+    test = patients().to_pandas()[342:]
+    return test.iloc[:, :-1], test["progression"]
 
 
 def test_a_chosen_trend_stays_with_its_hyperparameters(folder: Path) -> None:

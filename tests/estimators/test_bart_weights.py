@@ -141,7 +141,10 @@ def test_chains_of_classes_go_on_with_the_same_weights(n: int, k: Any) -> None:
         (np.r_[0.0, 1e-13, np.ones(78)], "holds 1e-13 for row 1; expected 0, or from 1e-12 to 1e9"),
         (np.r_[np.ones(79), -1.0], "holds -1.0 for row 79; expected 0, or from 1e-12 to 1e9"),
         (np.r_[0.0, 1.5, np.ones(78)], "a whole number from 1 to 65536 if there are two classes"),
-        (np.where(LABELS[2], 1.0, 0.0), "at least two classes in rows whose weight is not 0, found .* alone"),
+        (
+            np.where(LABELS[2], 1.0, 0.0),
+            "two classes in rows whose weight is not 0, found .* alone",
+        ),
     ],
 )
 def test_impossible_weights_of_classes_are_refused(weights: Any, message: str) -> None:

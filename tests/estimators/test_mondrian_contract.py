@@ -100,6 +100,9 @@ def test_tags_say_that_columns_of_tables_may_be_categories(kind: Any) -> None:
     with pytest.raises(ValueError, match="could not convert string"):
         kind().fit(np.full((4, 1), "a"), [0, 1, 0, 1])
     assert not kind(categorical_features=None).__sklearn_tags__().input_tags.categorical
+    if kind in KINDS:
+        by_tables = kind(categorical_features=None, categories=[{"a": 0.5}])
+        assert by_tables.__sklearn_tags__().input_tags.categorical
 
 
 def test_tags_of_forests_on_disk_say_that_they_take_no_categories() -> None:

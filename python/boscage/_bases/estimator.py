@@ -146,7 +146,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         # Text is taken in tables, not in arrays: so the tag `string` stays unset.
-        tags.input_tags.categorical = getattr(self, "categorical_features", None) is not None
+        of_categories = ("categorical_features", "categories")
+        tags.input_tags.categorical = any(
+            getattr(self, name, None) is not None for name in of_categories
+        )
         return tags
 
     def _n_threads(self) -> int:

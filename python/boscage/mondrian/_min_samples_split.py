@@ -33,11 +33,11 @@ from boscage.mondrian.feature_rates.classification import DOUBT, score_of_left_o
 MIN_SPLIT = 2
 """The number with which trees split down to single classes, or single targets."""
 MANY_ROWS = 20_000
-"""Joint regression forests that begin with more rows may have larger leaves."""
+"""Joint regression forests that begin with more rows have larger leaves."""
 JOINT_SPLIT = 5
-"""With so many rows at least."""
+"""The least number of rows of a split of such forests."""
 MOST_EQUAL = 0.1
-"""Unless a greater share of the targets is the same number."""
+"""The greatest share of equal targets with which they have it."""
 FIRST = 10
 """The candidate that is tried first."""
 CANDIDATES = (5, 10, 20, 50, 100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 
@@ -216,22 +216,31 @@ class RegressionForest(MondrianForest):
     def _params_of(cls, model: _core.MondrianRegressor, metadata: dict[str, Any]) -> dict[str, Any]:
         given = model.given_hyperparameters
         is_given = given is not None and metadata.get("hyperparameters") == "given"
-        # The fast posterior has none, and takes only the default; so do numbers that are given.
-        has_scale = model.posterior != "fast" and not is_given
+        # The fast posterior has none, and takes only the default. Numbers that are given use none.
+        scale = 1.0 if model.posterior == "fast" else model.prior_scale
         return {
             "posterior": model.posterior,
             "hyperparameters": given if is_given else model.rule,
             "noise": model.noise,
             "noise_variance": model.noise_variance,
-            "prior_scale": model.prior_scale if has_scale else 1.0,
-            "trend": model.trend if model.trend_features is None else model.trend_features,
+            "prior_scale": _stored_scale(metadata) if is_given else scale,
+            "trend": model.trend
+            if model.trend_features is None
+            else _stored_names(model, metadata),
             # Only the joint posterior has one, and others take the default.
             "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
         }
 
     def _metadata(self) -> dict[str, Any]:
-        given = isinstance(self._grown_with.get("hyperparameters"), Mapping)
-        return super()._metadata() | ({"hyperparameters": "given"} if given else {})
+        metadata = super()._metadata()
+        grown = self._grown_with
+        if isinstance(grown.get("hyperparameters"), Mapping):
+            scale = grown["prior_scale"]
+            metadata["hyperparameters"] = "given"
+            metadata["prior_scale"] = None if scale is None else float(scale)
+        if _has_names(trend := grown.get("trend")):
+            metadata["trend_names"] = [str(name) for name in trend]
+        return metadata
 
     def _apply_changes(self, model: _core.MondrianRegressor) -> None:
         super()._apply_changes(model)
@@ -276,9 +285,33 @@ class RegressionForest(MondrianForest):
         return model.trees(n_threads=self._n_threads())
 
 
+def refuse_names_in_trend(trend: Any) -> None:
+    """Refuse a trend by names, for rows whose columns have none."""
+    if _has_names(trend):
+        by_name("trend", list(trend), None)
+
+
 def _trend_of(model: _core.MondrianRegressor) -> dict[str, Any]:
     """Settings of the trend that a forest has."""
     return {"trend": model.trend, "trend_features": model.trend_features}
+
+
+def _has_names(trend: Any) -> TypeGuard[Collection[str]]:
+    """Whether a trend that is a list of features has their names."""
+    is_list = isinstance(trend, Collection) and not isinstance(trend, (str, bytes, Mapping))
+    return is_list and len(trend) > 0 and all(isinstance(feature, str) for feature in trend)
+
+
+def _stored_names(model: _core.MondrianRegressor, metadata: Mapping[str, Any]) -> list[Any]:
+    """The features of a stored trend: by name if they were given so."""
+    names, numbers = metadata.get("trend_names"), list(model.trend_features or ())
+    return list(names) if _has_names(names) and len(names) == len(numbers) else numbers
+
+
+def _stored_scale(metadata: Mapping[str, Any]) -> float | None:
+    """The scale of the prior beside stored hyperparameters, which older files do not have."""
+    scale = metadata.get("prior_scale", 1.0)
+    return scale if scale is None or (_validation.is_real(scale) and scale >= 1.0) else 1.0
 
 
 def _features_of_trend(trend: Any) -> list[Any]:
@@ -290,7 +323,7 @@ def _features_of_trend(trend: Any) -> list[Any]:
     is_list = isinstance(trend, Collection) and not isinstance(trend, (bytes, Mapping))
     if isinstance(trend, np.ndarray):
         is_list = trend.ndim == 1
-    has_names = is_list and len(trend) > 0 and all(isinstance(feature, str) for feature in trend)
+    has_names = is_list and _has_names(trend)
     if not is_list or not (has_names or all(map(_validation.is_integer, trend))):
         raise TypeError(expected)
     features = sorted(set(trend) if has_names else {operator.index(feature) for feature in trend})

@@ -38,9 +38,10 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         Time at which the Mondrian processes end. A shorter lifetime gives smaller trees.
     min_samples_split : int or "auto", default="auto"
         A node with fewer rows is not split. "auto" is 5 for forests that begin with more than
-        20,000 rows, of which not a tenth have the same target, if ``posterior="joint"`` and
-        ``feature_weights="learned"``: this takes about half of the memory, and predictions are as
-        good. Else it is 2. ``min_samples_split_`` is kept when rows come or go.
+        20,000 rows, if ``posterior="joint"`` and ``feature_weights="learned"``, and if at most a
+        tenth of the rows that weights are learned from have the same target: this takes about half
+        of the memory, and predictions are as good. Else it is 2. ``min_samples_split_`` is the
+        number, which is kept when rows come or go.
     posterior : {"exact", "fast", "joint"}, default="joint"
         "joint" fits the sum of all trees to the targets and takes the variance within trees from
         "exact", which is Gaussian belief propagation in each tree (section 6.3.1). "joint" is more
@@ -139,8 +140,8 @@ class MondrianForestRegressor(DistributionalRegressor, RegressionForest):
         boosted trees (on 10,000 rows, chosen alike) get rates; the others are ignored.
     feature_maps : list of (knots, shares), default=None
         How the rate of each feature is distributed along its range, for example another forest's
-        ``feature_maps_`` together with its ``feature_weights_`` and ``feature_range_``. None means
-        evenly. Not possible with ``feature_weights="learned"``.
+        ``feature_maps_`` together with its ``feature_weights_``, ``feature_range_`` and
+        ``min_samples_split_``. None means evenly. Not possible with ``feature_weights="learned"``.
     substitutes : list of float or of (float, terms), default=None
         What stands for a missing value (NaN) of each feature: a number, or a number and the terms
         ``(feature, slope, origin)`` of a linear function of the other features that the row has,

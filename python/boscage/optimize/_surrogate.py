@@ -18,6 +18,7 @@ from sklearn.base import clone
 from boscage._types import FloatArray, IntArray
 from boscage.distributions import GaussianMixture
 from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
+from boscage.mondrian._regression import refuse_names_in_trend
 from boscage.optimize import _acquisition
 from boscage.optimize.space import Space
 
@@ -86,9 +87,9 @@ class Surrogate:
             "feature_weights": space.feature_weights,
         }
         self.objective = self._regressor(0)
-        # Wrong settings are refused before anything is evaluated. Rows have no names of columns.
-        self.objective.n_features_in_ = len(space.feature_weights)
+        # Wrong settings are refused before anything is evaluated.
         slopes = self.objective._settings().get("trend_features", [])
+        refuse_names_in_trend(forest.trend)
         n_features = len(space.feature_weights)
         if not set(slopes) <= set(range(n_features)):
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -23,8 +24,6 @@ def run(args: argparse.Namespace) -> None:
     require_writable(output, table=args.table)
     model = models.load_online(args.model, args.n_jobs, "add")
     notes = Notes.of(model)
-    if args.hyperparameters is not None:
-        _set_hyperparameters(model, args.model, args.hyperparameters)
     target = notes.check_target(args.model, args.target)
     id_column = notes.check_ids(args.model, args.id_column)
     source = Source(args.table, args.delimiter)
@@ -33,6 +32,8 @@ def run(args: argparse.Namespace) -> None:
     features = columns.find(model, source, args.features, others)
     labels = KnownLabels(model, notes.kind, target)
     before = getattr(model, "classes_", None)
+    if args.hyperparameters is not None:
+        _set_hyperparameters(model, args.model, args.hyperparameters)
     n_rows = 0
     with progress("training", source.n_rows) as bar:
         for chunk in source.chunks([*features, *others], args.chunk_rows):
@@ -57,6 +58,8 @@ def _set_hyperparameters(model: models.Model, path: str, how: str) -> None:
         why = "the fast posterior has none"
     elif how != "keep":
         model.set_params(hyperparameters=how)
+        return
+    elif isinstance(model.hyperparameters, Mapping):
         return
     elif model.noise_variance is not None:
         why = "its noise variance was given, and none are kept beside it"

@@ -212,8 +212,8 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
         """Remove rows from the forest, as if it had never seen them.
 
         For the same reference ranges and feature rates the forest is then, bit for bit, the one
-        fitted to the other rows. Ranges, rates, maps, substitutes and a classifier's size of leaves
-        that were learned do not change: give ``feature_range``, ``feature_weights`` and
+        fitted to the other rows. Ranges, rates, maps, substitutes and the size of leaves that were
+        learned do not change: give ``feature_range``, ``feature_weights`` and
         ``substitutes`` if deletion must be provable (``min_samples_split="auto"`` is 2 with weights
         that are given). Removals are lazy: they are applied to the trees by the next read, or by
         `flush`.
@@ -249,7 +249,7 @@ class MondrianForest(ForestExplanations, ScoringForest, ForestAttributes):
         """Grow a new forest. Returns the number of rows that came."""
         n_threads = self._n_threads()
         new, n_rows = self._new_rows(given)
-        settings = self._settings()  # which may name columns
+        settings = self._settings()  # after the rows: a trend may name their columns
         seed = _validation.draw_seed(self.random_state)
         self._grow(new, settings=settings, seed=seed, n_threads=n_threads)
         self._warming = None

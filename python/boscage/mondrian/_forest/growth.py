@@ -104,6 +104,7 @@ class GrowingForest(Estimator):
     # The parameters with which the trees were grown.
     _grown_with: dict[str, Any]
 
+    min_samples_split: int | str
     categorical_features: Any
     categories: Sequence[Any] | None
     feature_range: Any
@@ -151,6 +152,7 @@ class GrowingForest(Estimator):
 
     @property
     def _chooses_leaves(self) -> bool:
+        """Whether the least number of rows of a split is chosen before the first cut."""
         return isinstance(self.min_samples_split, str)
 
     def _choose_settings(

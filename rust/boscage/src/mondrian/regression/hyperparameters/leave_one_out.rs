@@ -376,8 +376,8 @@ fn recentre(left_out: &mut [Vec<(f64, f64)>], joint: &JointTrial, weights: &[f64
     share
 }
 
-/// The share of the way from the trees' mean errors to the joint model's at which the squared error is least, or 1 if it is greater
-/// there by no more than a share `as_good` of itself.
+/// The share of the way from the trees' mean errors to the joint model's at which the squared error is least; or 1, if the squared
+/// error there exceeds the least one by no more than a share `as_good` of it.
 fn best_share((own, joint): (&[f64], &[f64]), weights: &[f64], as_good: f64) -> f64 {
     let (mut product, mut square) = (0.0, 0.0);
     for ((own, joint), weight) in own.iter().zip(joint).zip(weights) {
@@ -385,15 +385,15 @@ fn best_share((own, joint): (&[f64], &[f64]), weights: &[f64], as_good: f64) -> 
         square += weight * (own - joint) * (own - joint);
     }
     let share = product / square;
-    let together = |(own, joint): (&f64, &f64)| own + share * (joint - own);
-    let rest = own.iter().zip(joint).map(together).zip(weights).map(|(error, weight)| weight * error * error);
-    let lost = (1.0 - share) * (1.0 - share) * square;
-    match share {
+    if !share.is_finite() {
         // Both are equally good, or squares overflow.
-        _ if !share.is_finite() => 0.0,
-        _ if lost <= as_good * rest.sum::<f64>() => 1.0,
-        _ => share.clamp(0.0, 1.0),
+        return 0.0;
     }
+    let together = |(own, joint): (&f64, &f64)| own + share * (joint - own);
+    let errors = own.iter().zip(joint).map(together);
+    let least: f64 = errors.zip(weights).map(|(error, weight)| weight * error * error).sum();
+    let lost = (1.0 - share) * (1.0 - share) * square;
+    if lost <= as_good * least { 1.0 } else { share.clamp(0.0, 1.0) }
 }
 
 #[cfg(test)]
