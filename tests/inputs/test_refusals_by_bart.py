@@ -108,7 +108,7 @@ def test_settings_without_effect_are_refused_by_name(params: dict[str, Any], mes
 
 
 def test_a_single_class_is_refused_by_its_name() -> None:
-    message = "at least two classes in rows whose weight is not 0, found 'a' alone; Mondrian"
+    message = "at least two classes in rows whose weight is not 0, found one class, 'a'; Mondrian"
     with pytest.raises(ValueError, match=message):
         BARTClassifier(**SHORT).fit(X, ["a"] * len(X))
     labels = np.where(Y[0] == Y, "a", "b")

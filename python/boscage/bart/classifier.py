@@ -245,7 +245,7 @@ class BARTClassifier(ProbabilisticClassifier, Bart):
         if len(labels) < 2:
             raise ValueError(
                 "y must have labels of at least two classes in rows whose weight is not 0, found "
-                f"{labels[0]!r} alone; Mondrian forests and Bayesian trees take a single class"
+                f"one class, {labels[0]!r}; Mondrian forests and Bayesian trees take a single class"
             )
         start = options["start"]
         if start is not None and labels != start.classes():

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeGuard
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from boscage import _core, _validation
-from boscage._input.columns import by_name
 from boscage._types import AnyArray, BoolArray
 from boscage.mondrian._forest.base import MondrianForest
 from boscage.mondrian._min_samples_split import min_samples_split_of_joint
 from boscage.mondrian._trend import choose_trend
+from boscage.mondrian._trend_features import (
+    ANY_NAMES,
+    features_of_trend,
+    has_names,
+    numbers_of_trend,
+    stored_features,
+)
 from boscage.mondrian.feature_rates._samples import Sample
 from boscage.mondrian.feature_rates._shared import LearnedRates
 from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 # Of targets below, the squares underflow.
 _MIN_LARGEST_TARGET = 1e-140
-# Numbers of features have 32 bits.
-_MAX_FEATURE_NUMBER = 2**32 - 1
 # Of hyperparameters that are given.
 _NEEDED = ("mu", "gamma1", "gamma2", "noise_variance")
 
@@ -122,7 +125,7 @@ class RegressionForest(MondrianForest):
         trend = self.trend
         if trend is None or _validation.is_word(trend, "auto"):
             return {"trend": None}
-        features = [] if isinstance(trend, str) else _features_of_trend(trend)
+        features = [] if isinstance(trend, str) else features_of_trend(trend)
         if self.posterior != "joint":
             raise ValueError(
                 f"trend={trend!r} needs posterior='joint', which fits the trees and a linear "
@@ -130,15 +133,8 @@ class RegressionForest(MondrianForest):
             )
         if isinstance(trend, str):
             return {"trend": _validation.check_choice("trend", trend, ("auto", "linear"))}
-        return {"trend": "linear", "trend_features": self._numbers_of(features)}
-
-    def _numbers_of(self, features: list[Any]) -> list[int]:
-        """The numbers of a trend's features; before rows were seen, names stand for any others."""
-        if not isinstance(features[0], str):
-            return features
-        if not hasattr(self, "n_features_in_"):
-            return list(range(len(features)))
-        return by_name("trend", features, self._names())
+        names = self._names() if hasattr(self, "n_features_in_") else ANY_NAMES
+        return {"trend": "linear", "trend_features": numbers_of_trend(features, names)}
 
     def _given_hyperparameters(
         self, given: Mapping[str, float], settings: Mapping[str, Any]
@@ -226,7 +222,7 @@ class RegressionForest(MondrianForest):
             "prior_scale": _stored_scale(metadata) if is_given else scale,
             "trend": model.trend
             if model.trend_features is None
-            else _stored_names(model, metadata),
+            else stored_features(list(model.trend_features), metadata.get("trend_names")),
             # Only the joint posterior has one, and others take the default.
             "joint_kernel": model.joint_kernel if model.posterior == "joint" else "auto",
         }
@@ -238,7 +234,7 @@ class RegressionForest(MondrianForest):
             scale = grown["prior_scale"]
             metadata["hyperparameters"] = "given"
             metadata["prior_scale"] = None if scale is None else float(scale)
-        if _has_names(trend := grown.get("trend")):
+        if has_names(trend := grown.get("trend")):
             metadata["trend_names"] = [str(name) for name in trend]
         return metadata
 
@@ -285,53 +281,15 @@ class RegressionForest(MondrianForest):
         return model.trees(n_threads=self._n_threads())
 
 
-def refuse_names_in_trend(trend: Any) -> None:
-    """Refuse a trend by names, for rows whose columns have none."""
-    if _has_names(trend):
-        by_name("trend", list(trend), None)
-
-
 def _trend_of(model: _core.MondrianRegressor) -> dict[str, Any]:
     """Settings of the trend that a forest has."""
     return {"trend": model.trend, "trend_features": model.trend_features}
-
-
-def _has_names(trend: Any) -> TypeGuard[Collection[str]]:
-    """Whether a trend that is a list of features has their names."""
-    is_list = isinstance(trend, Collection) and not isinstance(trend, (str, bytes, Mapping))
-    return is_list and len(trend) > 0 and all(isinstance(feature, str) for feature in trend)
-
-
-def _stored_names(model: _core.MondrianRegressor, metadata: Mapping[str, Any]) -> list[Any]:
-    """The features of a stored trend: by name if they were given so."""
-    names, numbers = metadata.get("trend_names"), list(model.trend_features or ())
-    return list(names) if _has_names(names) and len(names) == len(numbers) else numbers
 
 
 def _stored_scale(metadata: Mapping[str, Any]) -> float | None:
     """The scale of the prior beside stored hyperparameters, which older files do not have."""
     scale = metadata.get("prior_scale", 1.0)
     return scale if scale is None or (_validation.is_real(scale) and scale >= 1.0) else 1.0
-
-
-def _features_of_trend(trend: Any) -> list[Any]:
-    """The features of a trend that is given as a list of their numbers or names, sorted."""
-    expected = (
-        "trend must be 'auto', 'linear', None or a list of the numbers, or of the names, of at "
-        f"least one feature, each once and none negative; found {trend!r}"
-    )
-    is_list = isinstance(trend, Collection) and not isinstance(trend, (bytes, Mapping))
-    if isinstance(trend, np.ndarray):
-        is_list = trend.ndim == 1
-    has_names = is_list and _has_names(trend)
-    if not is_list or not (has_names or all(map(_validation.is_integer, trend))):
-        raise TypeError(expected)
-    features = sorted(set(trend) if has_names else {operator.index(feature) for feature in trend})
-    if len(features) < max(len(trend), 1):
-        raise ValueError(expected)
-    if not has_names and (features[0] < 0 or features[-1] > _MAX_FEATURE_NUMBER):
-        raise ValueError(expected)
-    return features
 
 
 def _scalar(value: Any) -> Any:

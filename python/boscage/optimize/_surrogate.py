@@ -18,7 +18,7 @@ from sklearn.base import clone
 from boscage._types import FloatArray, IntArray
 from boscage.distributions import GaussianMixture
 from boscage.mondrian import MondrianForestClassifier, MondrianForestRegressor
-from boscage.mondrian._regression import refuse_names_in_trend
+from boscage.mondrian._trend_features import has_names, numbers_of_trend
 from boscage.optimize import _acquisition
 from boscage.optimize.space import Space
 
@@ -89,7 +89,8 @@ class Surrogate:
         self.objective = self._regressor(0)
         # Wrong settings are refused before anything is evaluated.
         slopes = self.objective._settings().get("trend_features", [])
-        refuse_names_in_trend(forest.trend)
+        if has_names(forest.trend):
+            numbers_of_trend(list(forest.trend), None)  # rows have no names of columns: refused
         n_features = len(space.feature_weights)
         if not set(slopes) <= set(range(n_features)):
             raise ValueError(
