@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 import boscage
 from boscage._cli import estimators
 from boscage._cli.errors import WrongUsage
-from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION, RULES
+from boscage._cli.estimators import CLASSIFICATION, MODELS, OPTIONS, REGRESSION
 from boscage._cli.reading import readers
+from boscage.mondrian._regression import RULES
 
 #: How options name several columns.
 NAMES = "A,B,..."

@@ -28,10 +28,9 @@ from boscage import (
 from boscage._cli.errors import UserError
 from boscage._cli.reading import readers
 from boscage.bart.kernels import KERNELS
+from boscage.mondrian._regression import RULES
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
-RULES = ("loo", "ml", "heuristic")
-"""How hyperparameters of a regression forest are chosen."""
 Parameters = dict[str, Any]
 
 

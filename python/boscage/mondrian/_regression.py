@@ -25,6 +25,8 @@ from boscage.mondrian.feature_rates.regression import learn_rates_and_maps
 
 # Of targets below, the squares underflow.
 _MIN_LARGEST_TARGET = 1e-140
+RULES = ("loo", "ml", "heuristic")
+"""How hyperparameters are chosen that are not given."""
 # Of hyperparameters that are given.
 _NEEDED = ("mu", "gamma1", "gamma2", "noise_variance")
 
@@ -111,7 +113,7 @@ class RegressionForest(MondrianForest):
             settings |= self._given_hyperparameters(self.hyperparameters, settings)
         else:
             settings["hyperparameters"] = _validation.check_choice(
-                "hyperparameters", self.hyperparameters, ("loo", "ml", "heuristic")
+                "hyperparameters", self.hyperparameters, RULES
             )
         return settings
 

@@ -43,10 +43,10 @@ class MergingForest(StoredForest):
         ``categories`` and, where values are missing, ``substitutes``. If weights or maps are to be
         learned, start all shards from copies of one fitted forest that has forgotten its rows, or
         pass one forest's ``feature_weights_``, ``feature_maps_`` and ``min_samples_split_`` to all
-        shards. ``one + other`` and ``sum(shards)`` are new forests,
-        and leave all operands as they are. A forest in its warm-up (``warm_up_left_``) takes
-        over what the other has learned; if both are, all is learned anew from the rows of both.
-        Labels become those of this forest: 1.0 and True are its class 1.
+        shards. ``one + other`` and ``sum(shards)`` are new forests, and leave all operands as they
+        are. A forest in its warm-up (``warm_up_left_``) takes over what the other has learned; if
+        both are, all is learned anew from the rows of both. Labels become those of this forest: 1.0
+        and True are its class 1.
 
         Parameters
         ----------
