@@ -51,6 +51,23 @@ def test_intervals_hold_what_they_say(make: Any) -> None:
     assert 0.92 < np.mean(ratios) < 1.35
 
 
+@pytest.mark.parametrize("far", [10.0, 30.0])
+def test_a_target_far_off_does_not_make_intervals_narrow(far: float) -> None:
+    """The prior's variance, which such a target bounds, is at the expense of the tail."""
+    covered = []
+    for seed in (0, 1):
+        x, y = make_friedman1(2_500, noise=1.0, random_state=seed)
+        y[7] += far * y.std()
+        dist = (
+            MondrianForestRegressor(50, random_state=seed)
+            .fit(x[:500], y[:500])
+            .predict_dist(x[500:])
+        )
+        covered.append(interval_coverage(y[500:], *dist.interval(0.9)))
+    # Before, .80 of them with a target thirty standard deviations off.
+    assert 0.87 < np.mean(covered) < 0.95
+
+
 @pytest.mark.parametrize("signal", [0.0, 3.0])
 @pytest.mark.parametrize(("n", "least"), [(5, 0.83), (12, 0.85), (20, 0.85)])
 def test_few_rows_do_not_make_intervals_narrow(n: int, least: float, signal: float) -> None:

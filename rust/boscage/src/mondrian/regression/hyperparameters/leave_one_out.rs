@@ -302,8 +302,7 @@ impl<S: Scalar> Search<'_, S> {
         if self.fixed {
             return (score(&rows, &self.trial.weights, 1.0), alone);
         }
-        let (score, scale, tails) = likeliest(self.noise, &rows, &self.trial.weights, most);
-        let scale = (self.widening * scale).min(most);
+        let (score, scale, tails) = likeliest(self.noise, &rows, &self.trial.weights, (self.widening, most));
         let (gamma1, noise_variance) = (hyper.gamma1 * scale, hyper.noise_variance * scale);
         (score, Chosen { hyper: Hyperparameters { gamma1, noise_variance, ..hyper }, tails, ..alone })
     }
@@ -328,22 +327,23 @@ impl<S: Scalar> Search<'_, S> {
     }
 }
 
-/// The mean log density of the rows, and the factor on all variances, of `most` at most, and the tails that make it so.
+/// The mean log density of the rows, and the tails and the factor on all variances that make it so. The factor, widened, is
+/// `most` at most.
 fn likeliest(
     noise: Noise,
     rows: &[Vec<(f64, f64)>],
     weights: &[f64],
-    most: f64,
+    (widening, most): (f64, f64),
 ) -> (f64, f64, Option<NoiseTails>) {
     match noise {
         Noise::Global => {
             let (score, scale) = best_scale(rows, weights, most);
-            (score, scale, None)
+            (score, (widening * scale).min(most), None)
         }
         Noise::Local => {
             let (_, scale) = best_scale(rows, weights, f64::INFINITY);
-            let (tails, scale, score) = NoiseTails::fit(rows, weights, scale);
-            (score, scale.min(most), Some(tails))
+            let (tails, scale, score) = NoiseTails::fit(rows, weights, (scale, most / widening));
+            (score, widening * scale, Some(tails))
         }
     }
 }

@@ -44,19 +44,23 @@ pub(crate) struct NoiseTails {
 impl NoiseTails {
     /// The Gaussians under which rows are most likely, `rows` having for each row, by tree, the square of its
     /// distance over the variance, with the sign of the distance, and the variance's logarithm; the factor on all variances
-    /// besides, which is about `scale` if there is but one; and the mean log density but for a constant. The rows' weights have
-    /// the mean 1.
-    pub(crate) fn fit(rows: &[Vec<(f64, f64)>], weights: &[f64], scale: f64) -> (Self, f64, f64) {
+    /// besides, which is about `scale` if there is but one, and `most` at most; and the mean log density but for a constant. The
+    /// rows' weights have the mean 1.
+    pub(crate) fn fit(
+        rows: &[Vec<(f64, f64)>],
+        weights: &[f64],
+        (scale, most): (f64, f64),
+    ) -> (Self, f64, f64) {
         let factors = START.map(|factor| scale * factor);
         let mut tails = Self { factors, offsets: [0.0; 2], shares: [1.0 - RARE, RARE] };
         for _ in 0..STEPS {
             tails = tails.step(rows, weights, LEAST * scale);
         }
+        let tails = tails.within(most);
         let densities = rows.iter().zip(weights).map(|(row, weight)| weight * tails.log_density(row));
         let score = densities.sum::<f64>() / rows.len() as f64;
         let Self { factors, offsets, shares } = tails;
-        let square = |k: usize| shares[k] * (factors[k] + offsets[k] * offsets[k]);
-        let variance = square(0) + square(1);
+        let variance = tails.variance();
         let unit = variance.sqrt();
         let standard = TailFit {
             share: shares[1],
@@ -78,6 +82,27 @@ impl NoiseTails {
     pub(crate) fn numbers(&self) -> TailFit {
         let Self { factors: [core_variance, variance], offsets: [_, offset], shares: [_, share] } = *self;
         TailFit { share, offset, variance, core_variance }
+    }
+
+    /// The variance of both together.
+    fn variance(&self) -> f64 {
+        let Self { factors, offsets, shares } = self;
+        (0..2).map(|k| shares[k] * (factors[k] + offsets[k] * offsets[k])).sum()
+    }
+
+    /// With a variance of `most` at most: what the wider one adds is less, and most rows lie as close as before.
+    fn within(self, most: f64) -> Self {
+        let variance = self.variance();
+        if variance <= most {
+            return self;
+        }
+        let narrow = self.factors[0].min(self.factors[1]);
+        let kept = ((most - narrow) / (variance - narrow)).max(0.0);
+        Self {
+            factors: self.factors.map(|factor| narrow.min(most) + kept * (factor - narrow)),
+            offsets: self.offsets.map(|offset| kept.sqrt() * offset),
+            ..self
+        }
     }
 
     fn step(&self, rows: &[Vec<(f64, f64)>], weights: &[f64], least: f64) -> Self {
@@ -160,7 +185,7 @@ mod tests {
 
     /// Of rows of the same weight.
     fn fit(rows: &[Vec<(f64, f64)>], scale: f64) -> (NoiseTails, f64, f64) {
-        NoiseTails::fit(rows, &vec![1.0; rows.len()], scale)
+        NoiseTails::fit(rows, &vec![1.0; rows.len()], (scale, f64::INFINITY))
     }
 
     /// Rows of a mixture of two Gaussians as trees that differ in their variances predict them.
@@ -274,6 +299,35 @@ mod tests {
             .sum();
         let row = variances.map(|variance| (miss * miss / variance, variance.ln()));
         assert!((tails.log_density(&row) - density.ln()).abs() < 1e-12);
+    }
+
+    /// Where all together may have no more variance than some rows far off ask for, most rows are predicted as before, and the
+    /// density is that of the tails that are returned.
+    #[test]
+    fn a_bound_on_the_variance_is_at_the_expense_of_the_tail() {
+        let rows = rows([0.5, 6.0], [-0.1, 1.2], 0.08);
+        let (free, variance, _) = fit(&rows, 1.4);
+        let weights = vec![1.0; rows.len()];
+        for most in [0.9 * variance, 0.6 * variance, 1.01 * variance * free.factors[0]] {
+            let (bounded, found, score_found) = NoiseTails::fit(&rows, &weights, (1.4, most));
+            assert!((found / most - 1.0).abs() < 1e-12, "{found} {most}");
+            let core = |tails: &NoiseTails, variance: f64| variance * tails.factors[0];
+            assert!((core(&bounded, found) / core(&free, variance) - 1.0).abs() < 1e-12, "{bounded:?}");
+            for (found, expected) in moments(&bounded).into_iter().zip([1.0, 0.0, 1.0]) {
+                assert!((found - expected).abs() < 1e-12, "{bounded:?}");
+            }
+            let scaled = NoiseTails {
+                factors: bounded.factors.map(|factor| most * factor),
+                offsets: bounded.offsets.map(|offset| most.sqrt() * offset),
+                ..bounded
+            };
+            assert!((score(&scaled, &rows) - score_found).abs() < 1e-12);
+        }
+        // With even less there is no tail.
+        let least = 0.5 * variance * free.factors[0];
+        let (even, found, _) = NoiseTails::fit(&rows, &weights, (1.4, least));
+        assert!((found / least - 1.0).abs() < 1e-12);
+        assert!(even.factors.iter().all(|factor| (factor - 1.0).abs() < 1e-12) && even.offsets == [0.0; 2]);
     }
 
     /// Targets that trees predict to the last bit do not take all width away.
