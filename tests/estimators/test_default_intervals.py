@@ -53,7 +53,7 @@ def test_intervals_hold_what_they_say(make: Any) -> None:
 
 @pytest.mark.parametrize("far", [10.0, 30.0])
 def test_a_target_far_off_does_not_make_intervals_narrow(far: float) -> None:
-    """The prior's variance, which such a target bounds, is at the expense of the tail."""
+    """What exceeds the bound on the prior's variance is taken from the tail, not from the core."""
     covered = []
     for seed in (0, 1):
         x, y = make_friedman1(2_500, noise=1.0, random_state=seed)
