@@ -10,7 +10,7 @@ use crate::mondrian::forest::row_index::MAX_ROWS;
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::domain::{CoordinateBuffer, Domain};
-use crate::mondrian::tree::node_boxes::SMALL;
+use crate::mondrian::tree::boxes::box_rule::FEW;
 use crate::random::keyed::Key;
 
 /// What a domain must know of rows before cells can be drawn.
@@ -171,7 +171,7 @@ impl CellPlan {
         check_length("counts", counts.len(), self.n_cells())?;
         // The stopping rule pauses nodes of fewer rows than `min_samples_split`, perhaps (some weights are large); and where
         // there are few, nodes keep no boxes, and have rows read instead.
-        let least = least.max(self.settings.min_samples_split as u64).max(SMALL as u64);
+        let least = least.max(self.settings.min_samples_split as u64).max(FEW as u64);
         let is_cell = |count: &CellCount| count.n_rows <= least || count.is_uniform(one_less);
         let (mut steps, mut all) = (Vec::new(), Vec::new());
         for (tree, top) in self.tops.iter().enumerate() {

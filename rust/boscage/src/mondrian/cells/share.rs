@@ -18,6 +18,7 @@ use crate::mondrian::prediction::walk;
 use crate::mondrian::process::cut::SkippedCut;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeLink};
+use crate::mondrian::tree::boxes::box_rule::BoxRule;
 use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
 
@@ -350,11 +351,11 @@ impl<P: Statistics> Grower<'_, P> {
         let table = Table::new(&storage.values, n_features).with_transpose(&by_column);
         run.control.expect(plan.tops.len() as u64);
         let grown = run.map(plan.tops.len(), |i| {
-            let mut tree = Tree::new(n_features, forest.needs_boxes());
+            let mut tree = Tree::new(n_features, BoxRule::of_cells(forest.needs_boxes()));
             let roots = self.grow_tree(i, &mut tree, table, run)?;
-            tree.shrink_to_fit();
             run.control.advance(1);
-            Ok((tree, roots))
+            // A copy is as large as it must be.
+            Ok((tree.clone(), roots))
         })?;
         let roots;
         (storage.trees, roots) = grown.into_iter().unzip();

@@ -16,7 +16,7 @@ use crate::mondrian::prediction::walk;
 use crate::mondrian::process::domain::CoordinateBuffer;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
-use crate::mondrian::tree::box_moves::widen;
+use crate::mondrian::tree::boxes::box_moves::widen;
 use crate::mondrian::tree::statistics::Statistics;
 
 /// A tree whose leaves hold what they add to the prediction of a row that stays in them, and each leaf's rows.

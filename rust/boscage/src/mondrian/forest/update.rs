@@ -10,6 +10,7 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::settings::Predictive;
 use crate::mondrian::forest::storage::{AnyStorage, Applied, Storage, with_storage};
 use crate::mondrian::tree::Tree;
+use crate::mondrian::tree::boxes::box_rule::BoxRule;
 use crate::mondrian::tree::process::Process;
 use crate::mondrian::tree::scratch::Scratch;
 use crate::mondrian::tree::statistics::Statistics;
@@ -98,6 +99,11 @@ impl<P: Statistics> Forest<P> {
         self.settings.predictive == Predictive::Averaged
     }
 
+    /// Which nodes store boxes.
+    pub(crate) fn box_rule(&self) -> BoxRule {
+        BoxRule::new(self.needs_boxes(), self.settings.min_samples_split)
+    }
+
     /// Whether no tree holds a row that left the forest.
     pub(crate) fn has_no_leaving_rows(&mut self) -> bool {
         self.reclaim();
@@ -155,18 +161,25 @@ impl<P: Statistics> Forest<P> {
         let level = self.level(storage);
         let by_column = transpose(&storage.values, n_features);
         let table = Table::new(&storage.values, n_features).with_transpose(&by_column);
-        storage.trees = run.map(self.settings.trees().len(), |i| {
-            let mut tree = Tree::new(n_features, self.needs_boxes());
-            let mut scratch = Scratch::new(&self.domain, level);
-            tree.insert(&mut rows.clone(), &self.process(i, table), &mut scratch, run.control)?;
-            tree.shrink_to_fit();
+        let tree_of_none = || Tree::new(n_features, self.box_rule());
+        let room = || (tree_of_none(), Scratch::new(&self.domain, level), Vec::new());
+        let mut trees: Vec<_> = self.settings.trees().map(|_| tree_of_none()).collect();
+        let n_trees = trees.len();
+        try_for_each_mut(run.n_threads, &mut trees, room, |(grown, scratch, order), i, tree| {
+            grown.reset();
+            order.clone_from(&rows);
+            grown.insert(order, &self.process(i, table), scratch, run.control)?;
+            // A copy is as large as it must be; and where one tree after the other grows in the same place, there are no gaps
+            // between their copies.
+            *tree = grown.clone();
             if i == 0 {
                 // The others are about as large.
-                check_room(TREES, self.settings.trees().len().saturating_mul(tree.bytes()))?;
+                check_room(TREES, n_trees.saturating_mul(tree.bytes()))?;
             }
             run.control.advance(1);
-            Ok(tree)
+            Ok(())
         })?;
+        storage.trees = trees;
         storage.level = level;
         let all = Applied { arrived: self.row_index.next_arrival(), n_removed: storage.leaving.len() };
         storage.applied = vec![all; storage.trees.len()];
@@ -214,7 +227,7 @@ impl<P: Statistics> Forest<P> {
     fn fit_boxes<S: Scalar>(&self, tree: &mut Tree<S, P>, table: Table<'_, S>, run: &Run<'_>) -> Result<()> {
         if tree.boxes.has_splits() != self.needs_boxes() {
             run.control.check()?;
-            tree.build_boxes(self.domain.n_coordinates(), self.needs_boxes(), table);
+            tree.build_boxes(self.domain.n_coordinates(), self.box_rule(), table);
         }
         Ok(())
     }

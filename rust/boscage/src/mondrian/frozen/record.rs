@@ -11,6 +11,7 @@ use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::cut::SkippedCut;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind, NodeLink};
+use crate::mondrian::tree::boxes::box_rule::BoxRule;
 use crate::random::keyed::Key;
 
 /// What becomes of a cell.
@@ -129,7 +130,7 @@ impl TreeRecord {
             bounds: self.bounds.iter(),
             n_features,
         };
-        let mut tree = Tree::new(n_features, false);
+        let mut tree = Tree::new(n_features, BoxRule::WITHOUT_ROWS);
         let (mut steps, mut skips, mut splits) = (self.steps.iter(), Vec::new(), Vec::new());
         // Sides to go to: below which node, in the cell below how many cuts.
         let mut waiting = vec![(NodeLink::Root, 0)];
@@ -165,8 +166,8 @@ impl TreeRecord {
         for split in splits.into_iter().rev() {
             tree.complete_split(split);
         }
-        tree.shrink_to_fit();
-        Ok(tree)
+        // A copy is as large as it must be.
+        Ok(tree.clone())
     }
 
     /// Bytes held.

@@ -52,8 +52,6 @@ impl Statistics for NodeTotals {
 
     fn fetch_all(&self) {}
 
-    fn shrink_to_fit(&mut self) {}
-
     fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<u64>()
     }

@@ -11,7 +11,7 @@ use crate::data::{Scalar, Table};
 use crate::mondrian::prediction::stop::Stop;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
-use crate::mondrian::tree::box_moves::widen;
+use crate::mondrian::tree::boxes::box_moves::widen;
 use crate::mondrian::tree::statistics::Statistics;
 
 /// Features that are compared at a time: few enough that some groups are soon closed, and as many as fit a

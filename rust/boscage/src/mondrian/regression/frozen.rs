@@ -15,7 +15,7 @@ use crate::mondrian::frozen::forest::FrozenForest;
 use crate::mondrian::frozen::freezer::Freezer;
 use crate::mondrian::frozen::posterior::FrozenPosterior;
 use crate::mondrian::regression::hierarchy::belief_propagation::{
-    Hyperparameters, Messages, Told, UnitClocks,
+    Hyperparameters, Message, Messages, Told, UnitClocks,
 };
 use crate::mondrian::regression::hyperparameters::choice::TargetMoments;
 use crate::mondrian::regression::left_out_fit::LeftOutFit;
@@ -79,7 +79,7 @@ impl FrozenPosterior for Regression {
 
     /// Messages.
     fn bytes_of(&self, n_indices: usize) -> usize {
-        n_indices * size_of::<Told<f64>>()
+        n_indices / 2 * (size_of::<Told<f64>>() + size_of::<Message>())
     }
 }
 

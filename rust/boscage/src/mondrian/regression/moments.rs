@@ -195,9 +195,9 @@ impl Statistics for NodeMoments {
 
     fn clear(&mut self, _: NodeId) {}
 
-    fn shrink_to_fit(&mut self) {
-        self.moments.shrink_to_fit();
-        self.weights.shrink_to_fit();
+    fn reset(&mut self) {
+        self.moments.clear();
+        self.weights.clear();
     }
 
     fn fetch_all(&self) {

@@ -422,7 +422,7 @@ impl MondrianRegressor {
         let lifetime = self.forest.settings.lifetime;
         let state = self.posterior.state(&self.forest, run)?;
         with_storage!(self.forest.flushed(run)?, storage => {
-            let residuals = state.residuals(&self.posterior.settings, &self.forest, storage, run)?;
+            let residuals = state.residuals(&self.posterior.settings, &self.forest, storage);
             let observed =
                 residuals.as_ref().map_or_else(|| Observed::targets_of(&self.forest), Residuals::observed);
             marginal_likelihood::log_marginal_likelihood(&storage.trees, observed, lifetime, &hyper, run)

@@ -95,7 +95,7 @@ impl ForestState {
                 let given = given(settings, &together.model);
                 let equations = weights.equations(None, &together.model, run)?;
                 let solution = weights.solve((&together.model, &equations), given, None, run)?;
-                residuals = weights.residuals(&solution, storage, run)?;
+                residuals = weights.residuals(&solution);
                 let beside = if settings.prior_rate.is_none() {
                     let table = Table::new(&storage.values, forest.domain.n_coordinates());
                     Beside::new(&hyper, forest, table, weights.rows())
@@ -107,20 +107,24 @@ impl ForestState {
             Posterior::Exact | Posterior::Fast => None,
         };
         let observed = residuals.as_ref().map_or_else(|| Observed::targets_of(forest), Residuals::observed);
-        let messages = run.map(storage.trees.len(), |i| {
+        let of_trees = run.map(storage.trees.len(), |i| {
             let tree = &storage.trees[i];
-            match clocks.get(i) {
-                Some(known) => Ok(upward(settings, &hyper, (i, tree), observed, known)),
+            let (order, moments) = (tree.arena.preorder(), observed.moments(tree));
+            let messages = match clocks.get(i) {
+                Some(known) => upward(settings, &hyper, (tree, &moments, &order), known),
                 None => {
                     let clocks = UnitClocks::new(tree, lifetime, hyper.gamma2, hyper.delay);
-                    Ok(upward(settings, &hyper, (i, tree), observed, &clocks))
+                    upward(settings, &hyper, (tree, &moments, &order), &clocks)
                 }
-            }
+            };
+            let scales = (settings.noise == Noise::Local).then(|| {
+                let observed = (observed.targets, &*moments);
+                local_noise::estimate((tree, &order), observed, (&messages, &hyper), prior)
+            });
+            Ok((messages, scales))
         })?;
-        let scales = match settings.noise {
-            Noise::Global => None,
-            Noise::Local => Some(local_noise::estimate(observed, storage, &messages, &hyper, prior, run)?),
-        };
+        let (messages, scales): (_, Vec<Option<_>>) = of_trees.into_iter().unzip();
+        let scales = scales.into_iter().collect();
         Ok(Self { hyper, messages, scales, tails, left_out_fit, joint })
     }
 
@@ -155,21 +159,17 @@ impl ForestState {
     }
 
     /// What the trend leaves of the targets, if there is one.
-    ///
-    /// # Errors
-    /// An interrupt.
     pub(super) fn residuals<S: Scalar>(
         &self,
         settings: &RegressionSettings,
         forest: &Forest<NodeMoments>,
         storage: &Storage<S, NodeMoments>,
-        run: &Run<'_>,
-    ) -> Result<Option<Residuals>> {
+    ) -> Option<Residuals> {
         let of = |(linear, trend): (&Linear, &Trend)| {
             let design = Design::new(forest, trend, &common_order(forest, storage));
-            Residuals::new(&design, &linear.coefficients, storage, run)
+            Residuals::new(&design, &linear.coefficients)
         };
-        self.trend().zip(settings.trend.as_ref()).map(of).transpose()
+        self.trend().zip(settings.trend.as_ref()).map(of)
     }
 
     /// Adds what a tree makes of the entries of a row's `z`, along the path of its joint mean.
@@ -209,13 +209,14 @@ impl Without {
         let model = &joint.together.model;
         let given = joint.solution.linear.as_ref().map_or_else(|| given(settings, model), Linear::given);
         let solution = weights.solve((model, equations), given, Some(row), run)?;
-        let Some(residuals) = weights.residuals(&solution, storage, run)? else {
+        let Some(residuals) = weights.residuals(&solution) else {
             return Ok(Self { solution, residuals: None });
         };
         let messages = run.map(storage.trees.len(), |i| {
             let tree = &storage.trees[i];
+            let (order, moments) = (tree.arena.preorder(), residuals.observed().moments(tree));
             let clocks = UnitClocks::new(tree, lifetime, state.hyper.gamma2, state.hyper.delay);
-            Ok(upward(settings, &state.hyper, (i, tree), residuals.observed(), &clocks))
+            Ok(upward(settings, &state.hyper, (tree, &moments, &order), &clocks))
         })?;
         Ok(Self { solution, residuals: Some((residuals, messages)) })
     }
@@ -230,16 +231,14 @@ fn given(settings: &RegressionSettings, model: &Standard) -> Given {
     Given { variance: variance.map(|variance| model.variance_of(variance)), scale }
 }
 
-/// The messages of one tree.
+/// The messages of one tree, given in preorder, about targets with these moments.
 fn upward<S: Scalar>(
     settings: &RegressionSettings,
     hyper: &Hyperparameters,
-    (number, tree): (usize, &Tree<S, NodeMoments>),
-    observed: Observed<'_>,
+    (tree, moments, order): (&Tree<S, NodeMoments>, &NodeMoments, &[NodeId]),
     clocks: &UnitClocks,
 ) -> Messages {
-    let hyper = in_messages(hyper, settings.posterior);
-    Messages::upward(tree, observed.moments(number, tree), &tree.arena.preorder(), &hyper, clocks)
+    Messages::upward(tree, moments, order, &in_messages(hyper, settings.posterior), clocks)
 }
 
 /// The hyperparameters of the messages. The joint posterior takes the coarse part of the prior as known at the nodes: all

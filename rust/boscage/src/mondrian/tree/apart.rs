@@ -8,7 +8,7 @@ use crate::data::{RowId, Scalar, Table};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeLink};
-use crate::mondrian::tree::box_moves::widen;
+use crate::mondrian::tree::boxes::box_moves::widen;
 use crate::mondrian::tree::skipped_cuts::SkippedRun;
 use crate::mondrian::tree::statistics::Statistics;
 

@@ -5,6 +5,7 @@
 
 use crate::data::{RowId, fetch, goes_right};
 use crate::mondrian::process::cut::{Cut, SkippedCut};
+use crate::mondrian::tree::row_lists::{RowList, RowLists};
 use crate::mondrian::tree::skipped_cuts::{SkippedCuts, SkippedRun};
 
 /// A split or leaf of a tree: even numbers are splits, odd ones leaves. Numbers are dense, so that data of
@@ -73,9 +74,7 @@ struct SplitNode {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LeafNode {
-    /// Ends of the list of rows.
-    first: u32,
-    last: u32,
+    rows: RowList,
     n_rows: u32,
     /// None for a paused leaf: its cell's cuts are not drawn.
     run: Option<SkippedRun>,
@@ -90,9 +89,8 @@ pub(crate) struct Arena {
     free_splits: Vec<NodeId>,
     free_leaves: Vec<NodeId>,
     pub(super) skips: SkippedCuts,
-    /// Rows of a leaf as a doubly linked list, so that a row enters or leaves in constant time.
-    pub(super) next: Vec<u32>,
-    previous: Vec<u32>,
+    /// Rows of leaves.
+    pub(super) lists: RowLists,
 }
 
 impl Arena {
@@ -104,9 +102,19 @@ impl Arena {
             free_splits: Vec::new(),
             free_leaves: Vec::new(),
             skips: SkippedCuts::default(),
-            next: Vec::new(),
-            previous: Vec::new(),
+            lists: RowLists::default(),
         }
+    }
+
+    /// Forgets all nodes and rows. Memory is kept for others.
+    pub(crate) fn reset(&mut self) {
+        self.root = NodeId::NONE;
+        self.splits.clear();
+        self.leaves.clear();
+        self.free_splits.clear();
+        self.free_leaves.clear();
+        self.skips.reset();
+        self.lists.reset();
     }
 
     /// One past the largest [`NodeId::index`].
@@ -236,7 +244,7 @@ impl Arena {
         let records = nodes.clone().fold(0, |seen, node| {
             // Both ends: a record may lie on two cache lines.
             let first = if node.is_leaf() {
-                self.leaves[node.rank()].first
+                self.leaves[node.rank()].rows.first()
             } else {
                 self.splits[node.rank()].coordinate ^ self.splits[node.rank()].threshold.to_bits() as u32
             };
@@ -255,7 +263,7 @@ impl Arena {
         fetch(&self.splits);
         fetch(&self.leaves);
         self.skips.fetch_all();
-        fetch(&self.next);
+        self.lists.fetch_all();
     }
 
     /// Makes the `k`-th skipped cut above a node a split. The node becomes its child on the cut's side; the
@@ -327,7 +335,7 @@ impl Arena {
         run: Option<SkippedRun>,
         rows: impl ExactSizeIterator<Item = RowId>,
     ) -> NodeId {
-        let leaf = LeafNode { first: NONE, last: NONE, n_rows: 0, run };
+        let leaf = LeafNode { rows: RowList::EMPTY, n_rows: 0, run };
         let id = if let Some(at) = self.free_leaves.pop() {
             self.leaves[at.rank()] = leaf;
             at
@@ -350,60 +358,29 @@ impl Arena {
     pub(crate) fn extend_leaf(&mut self, leaf: NodeId, rows: impl ExactSizeIterator<Item = RowId>) {
         let leaf = &mut self.leaves[leaf.rank()];
         leaf.n_rows += rows.len() as u32;
-        let mut last = leaf.last;
-        for row in rows {
-            if last == NONE {
-                leaf.first = row;
-            } else {
-                self.next[last as usize] = row;
-            }
-            self.previous[row as usize] = last;
-            last = row;
-        }
-        if last != NONE {
-            self.next[last as usize] = NONE;
-        }
-        leaf.last = last;
+        rows.for_each(|row| self.lists.add(&mut leaf.rows, row));
     }
 
     /// Takes one row out of the leaf that holds it; the leaf may be left empty.
     pub(crate) fn take_row(&mut self, leaf: NodeId, row: RowId) {
-        let (before, after) = (self.previous[row as usize], self.next[row as usize]);
         let leaf = &mut self.leaves[leaf.rank()];
         leaf.n_rows -= 1;
-        if before == NONE {
-            leaf.first = after;
-        } else {
-            self.next[before as usize] = after;
-        }
-        if after == NONE {
-            leaf.last = before;
-        } else {
-            self.previous[after as usize] = before;
-        }
+        self.lists.take(&mut leaf.rows, row);
     }
 
     /// One row of a leaf.
     pub(crate) fn any_row(&self, leaf: NodeId) -> RowId {
-        self.leaves[leaf.rank()].first
+        self.leaves[leaf.rank()].rows.first()
     }
 
     /// Rows of a leaf, in arbitrary order.
     pub(crate) fn leaf_rows(&self, leaf: NodeId) -> impl Iterator<Item = RowId> + '_ {
-        let mut row = self.leaves[leaf.rank()].first;
-        std::iter::from_fn(move || {
-            let this = (row != NONE).then_some(row)?;
-            row = self.next[this as usize];
-            Some(this)
-        })
+        self.lists.rows(self.leaves[leaf.rank()].rows)
     }
 
     /// Makes room for rows numbered below `n`.
     pub(crate) fn reserve_rows(&mut self, n: usize) {
-        if self.next.len() < n {
-            self.next.resize(n, NONE);
-            self.previous.resize(n, NONE);
-        }
+        self.lists.reserve(n);
     }
 
     /// Frees one node.
@@ -482,19 +459,12 @@ impl Arena {
         order
     }
 
-    /// Frees memory that growing left unused.
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.splits.shrink_to_fit();
-        self.leaves.shrink_to_fit();
-        self.skips.shrink_to_fit();
-    }
-
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.splits.capacity() * size_of::<SplitNode>()
             + self.leaves.capacity() * size_of::<LeafNode>()
             + self.skips.bytes()
-            + (self.next.capacity() + self.previous.capacity()) * size_of::<u32>()
+            + self.lists.bytes()
             + (self.free_splits.capacity() + self.free_leaves.capacity()) * size_of::<NodeId>()
     }
 }

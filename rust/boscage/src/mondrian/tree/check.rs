@@ -10,7 +10,7 @@ impl Arena {
     /// The first invariant that does not hold, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (mut reached, mut n_skips) = (0, 0);
-        let mut held = vec![false; self.next.len()];
+        let mut held = vec![false; self.lists.n_places()];
         let mut stack: Vec<(NodeId, f64)> = self.root().map(|root| (root, 0.0)).into_iter().collect();
         while let Some((node, after)) = stack.pop() {
             reached += 1;

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::mondrian::process::cut::{Cut, SkippedCut};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeLink};
-use crate::mondrian::tree::box_moves::Moved;
+use crate::mondrian::tree::boxes::box_moves::Moved;
 use crate::mondrian::tree::process::{Process, partition};
 use crate::mondrian::tree::scratch::{Block, Changed, Scratch, Site, Task, Touched};
 use crate::mondrian::tree::skipped_cuts::SkippedRun;

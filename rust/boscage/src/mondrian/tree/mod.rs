@@ -11,25 +11,26 @@
 //!
 //! - `arena` holds the structure: splits, their times, skipped cuts, and the rows of leaves.
 //! - `statistics` is what a posterior keeps at every node.
-//! - `node_boxes` holds the data boxes that predictions need.
+//! - `row_lists` are the rows of leaves, and `boxes` the data boxes that predictions need.
 //! - `insert` and `remove` change the tree; `check` tests its invariants.
 //! - `apart` draws subtrees of cells apart from each other, and joins them.
 
 mod apart;
 pub(crate) mod arena;
-pub(crate) mod box_moves;
+pub(crate) mod boxes;
 mod check;
 pub(crate) mod insert;
-pub(crate) mod node_boxes;
 pub(crate) mod process;
 mod remove;
+mod row_lists;
 pub(crate) mod scratch;
 mod skipped_cuts;
 pub(crate) mod statistics;
 
 use crate::data::{RowId, RowTargets, Scalar, Table, Weight};
 use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind, NodeLink};
-use crate::mondrian::tree::node_boxes::NodeBoxes;
+use crate::mondrian::tree::boxes::box_rule::BoxRule;
+use crate::mondrian::tree::boxes::node_boxes::NodeBoxes;
 use crate::mondrian::tree::statistics::Statistics;
 
 /// A tree's structure, its statistics and its boxes, as Algorithm 5.2 and Algorithm 6.2 draw them.
@@ -42,14 +43,14 @@ pub(crate) struct Tree<S, P> {
 
 impl<S: Scalar, P: Statistics> Tree<S, P> {
     /// The tree of no rows.
-    pub(crate) fn new(n_features: usize, splits_have_boxes: bool) -> Self {
-        let boxes = NodeBoxes::new(n_features, splits_have_boxes);
+    pub(crate) fn new(n_features: usize, rule: BoxRule) -> Self {
+        let boxes = NodeBoxes::new(n_features, rule);
         Self { arena: Arena::new(), statistics: P::default(), boxes }
     }
 
-    /// Rebuilds all boxes: those of splits and leaves, or of leaves alone.
-    pub(crate) fn build_boxes(&mut self, n_features: usize, splits: bool, table: Table<'_, S>) {
-        let mut boxes = NodeBoxes::new(n_features, splits);
+    /// Builds all boxes by another rule.
+    pub(crate) fn build_boxes(&mut self, n_features: usize, rule: BoxRule, table: Table<'_, S>) {
+        let mut boxes = NodeBoxes::new(n_features, rule);
         let order = self.arena.preorder();
         boxes.reserve(&self.arena, order.iter().copied());
         for &node in order.iter().rev() {
@@ -58,11 +59,11 @@ impl<S: Scalar, P: Statistics> Tree<S, P> {
         self.boxes = boxes;
     }
 
-    /// Frees memory that growing left unused.
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.arena.shrink_to_fit();
-        self.statistics.shrink_to_fit();
-        self.boxes.shrink_to_fit();
+    /// Makes it the tree of no rows. Memory is kept for the next rows.
+    pub(crate) fn reset(&mut self) {
+        self.arena.reset();
+        self.statistics.reset();
+        self.boxes.reset();
     }
 
     /// Reads all of the tree into the cache, before test rows go down it.

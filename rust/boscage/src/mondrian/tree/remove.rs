@@ -3,7 +3,7 @@
 use crate::data::{RowId, Scalar};
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeLink};
-use crate::mondrian::tree::box_moves::Moved;
+use crate::mondrian::tree::boxes::box_moves::Moved;
 use crate::mondrian::tree::process::Process;
 use crate::mondrian::tree::scratch::{Changed, Scratch, Task, Touched};
 use crate::mondrian::tree::statistics::Statistics;

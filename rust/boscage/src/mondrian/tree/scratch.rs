@@ -5,7 +5,7 @@ use crate::mondrian::process::cell::Cell;
 use crate::mondrian::process::cut::Cut;
 use crate::mondrian::process::domain::Domain;
 use crate::mondrian::tree::arena::{Arena, NodeId, NodeLink};
-use crate::mondrian::tree::box_moves::Moved;
+use crate::mondrian::tree::boxes::box_moves::Moved;
 use crate::mondrian::tree::process::partition;
 use crate::random::keyed::Key;
 

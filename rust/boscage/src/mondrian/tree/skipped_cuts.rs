@@ -59,6 +59,12 @@ impl SkippedCuts {
         Self { pool: Vec::with_capacity(other.n_used), n_used: 0 }
     }
 
+    /// Forgets all cuts. Memory is kept for others.
+    pub(super) fn reset(&mut self) {
+        self.pool.clear();
+        self.n_used = 0;
+    }
+
     pub(super) fn n_used(&self) -> usize {
         self.n_used
     }
@@ -127,10 +133,6 @@ impl SkippedCuts {
     /// Reads all of the pool into the cache.
     pub(super) fn fetch_all(&self) {
         fetch(&self.pool);
-    }
-
-    pub(super) fn shrink_to_fit(&mut self) {
-        self.pool.shrink_to_fit();
     }
 
     /// Bytes held.

@@ -43,11 +43,13 @@ pub(crate) trait Statistics: Clone + Debug + Default + Send + Sync {
     /// Forgets what a freed node held.
     fn clear(&mut self, node: NodeId);
 
+    /// Forgets all nodes. Memory may be kept for others.
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
     /// Reads all of it into the cache.
     fn fetch_all(&self);
-
-    /// Frees memory that growing left unused.
-    fn shrink_to_fit(&mut self);
 
     /// Bytes held.
     fn bytes(&self) -> usize;

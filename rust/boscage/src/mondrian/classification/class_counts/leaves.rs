@@ -259,13 +259,6 @@ impl LeafCounts {
         fetch(&self.held);
     }
 
-    pub(super) fn shrink_to_fit(&mut self) {
-        self.held.shrink_to_fit();
-        self.counts.lists.shrink_to_fit();
-        self.leaf_weights.shrink_to_fit();
-        self.weights.lists.shrink_to_fit();
-    }
-
     pub(super) fn bytes(&self) -> usize {
         self.held.capacity() * size_of::<u32>()
             + self.counts.bytes()

@@ -293,12 +293,6 @@ impl Statistics for ClassCounts {
         self.leaves.fetch_all();
     }
 
-    fn shrink_to_fit(&mut self) {
-        self.sets.shrink_to_fit();
-        self.leaves.shrink_to_fit();
-        self.parts.shrink_to_fit();
-    }
-
     fn bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|parts| size_of_val::<[_]>(parts)).sum();
         self.sets.bytes()

@@ -148,11 +148,6 @@ impl SplitSets {
         fetch(&self.narrow);
     }
 
-    pub(super) fn shrink_to_fit(&mut self) {
-        self.narrow.shrink_to_fit();
-        self.wide.shrink_to_fit();
-    }
-
     pub(super) fn bytes(&self) -> usize {
         let own: usize = self.wide.iter().flatten().map(ClassSet::bytes).sum();
         self.narrow.capacity() * size_of::<u64>() + self.wide.capacity() * size_of::<[ClassSet; 2]>() + own

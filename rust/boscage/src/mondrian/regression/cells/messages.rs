@@ -116,9 +116,8 @@ impl CellShare<Regression> {
         run.map(storage.trees.len(), |i| {
             let tree = &storage.trees[i];
             let clocks = UnitClocks::new(tree, self.plan.settings.lifetime, hyper.gamma2, hyper.delay);
-            let of_stub = |node| known[i].get(&node).copied();
-            let order = tree.arena.preorder();
-            Ok(Messages::upward_with(tree, &tree.statistics, &order, (hyper, &clocks), of_stub))
+            let (order, stubs) = (tree.arena.preorder(), known[i].clone());
+            Ok(Messages::upward_with(tree, &tree.statistics, &order, (hyper, &clocks), stubs))
         })
     }
 

@@ -16,7 +16,6 @@ use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::noise::local_noise::sizes_of;
 use crate::mondrian::regression::regressor::Regression;
 use crate::mondrian::regression::state::ForestState;
-use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::arena::NodeId;
 
 /// The sums of sizes of errors at the stubs of a tree.
@@ -38,13 +37,14 @@ impl CellShare<Regression> {
         state: &ForestState,
         run: &Run<'_>,
     ) -> Result<Vec<u64>> {
-        let observed = Observed::targets_of(&self.model.forest);
+        let targets = self.model.forest.row_targets();
         let words = run.map(storage.trees.len(), |i| {
             let (tree, roots) = (&storage.trees[i], &self.roots[i]);
             let own: Vec<NodeId> =
                 roots.iter().flat_map(|&root| tree.arena.preorder_of(Some(root))).collect();
             let told = (&state.messages[i], &state.hyper);
-            let sizes = sizes_of((i, tree), observed, told, (&own, &tree.arena.preorder()), |_| None);
+            let observed = (targets, &tree.statistics);
+            let sizes = sizes_of(tree, observed, told, (&own, &tree.arena.preorder()), |_| None);
             let of_root = |&root: &NodeId| <[f64; 2]>::from(sizes.at(root)).map(f64::to_bits);
             Ok(roots.iter().flat_map(of_root).collect::<Vec<u64>>())
         })?;
@@ -74,12 +74,13 @@ impl CellShare<Regression> {
         (state, known, prior): (&ForestState, &[SumsOfStubs], f64),
         run: &Run<'_>,
     ) -> Result<Vec<Vec<f64>>> {
-        let observed = Observed::targets_of(&self.model.forest);
+        let targets = self.model.forest.row_targets();
         run.map(storage.trees.len(), |i| {
             let (tree, told) = (&storage.trees[i], (&state.messages[i], &state.hyper));
             let order = tree.arena.preorder();
             let at_stub = |node| known[i].get(&node).copied();
-            Ok(sizes_of((i, tree), observed, told, (&order, &order), at_stub).smooth(tree, &order, prior))
+            let observed = (targets, &tree.statistics);
+            Ok(sizes_of(tree, observed, told, (&order, &order), at_stub).smooth(tree, &order, prior))
         })
     }
 }

@@ -13,6 +13,8 @@
 //! is missing. Where it spends too much, its first part comes later: a delay `t_0` makes it
 //! `gamma_1 (sigma(gamma_2 (t - t_0)) - sigma(-gamma_2 t_0))`, which leaves `gamma_1 / (1 + e^(gamma_2 (t - t_0)))` after `t`.
 
+use std::collections::HashMap;
+
 use crate::data::Scalar;
 use crate::math::dual::Real;
 use crate::mondrian::regression::moments::NodeMoments;
@@ -61,12 +63,6 @@ impl<R: Real> Hyperparameters<R> {
     pub(crate) fn clock(&self, time: f64) -> R {
         self.gamma1 * unit_clock(self.gamma2, self.delay, time) + R::constant(self.coarse.clock(time))
     }
-
-    /// The clocks of a tree's nodes.
-    fn clocks<S: Scalar>(&self, tree: &Tree<S, NodeMoments>, lifetime: f64) -> impl Fn(NodeId) -> R {
-        let end = self.clock(lifetime);
-        move |node| if node.is_leaf() { end } else { self.clock(tree.arena.time(node)) }
-    }
 }
 
 /// The clock in units of `gamma_1`, without the coarse part.
@@ -101,10 +97,6 @@ impl UnitClocks {
     /// A leaf's.
     pub(crate) fn end(&self) -> f64 {
         self.end
-    }
-
-    pub(crate) fn of(&self, node: NodeId) -> f64 {
-        if node.is_leaf() { self.end } else { self.of_split(node.rank()) }
     }
 
     /// A split's, by rank.
@@ -143,15 +135,21 @@ impl<R: Real> Told<R> {
     }
 }
 
-/// Upward messages of one tree, by node, from which the posterior of the means (eq. 6.2) is computed.
+/// Upward messages of one tree, from which the posterior of the means (eq. 6.2) is computed.
 #[derive(Debug, Clone)]
 pub(crate) struct Messages<R = f64> {
-    told: Vec<Told<R>>,
+    /// By [`NodeId::rank`].
+    splits: Vec<Told<R>>,
+    /// The same; their clock is one for all.
+    leaves: Vec<Message<R>>,
+    end: R,
+    /// Of leaves that stand for subtrees which are elsewhere.
+    stubs: HashMap<NodeId, Told<R>>,
 }
 
-impl<R> Default for Messages<R> {
+impl<R: Real> Default for Messages<R> {
     fn default() -> Self {
-        Self { told: Vec::new() }
+        Self { splits: Vec::new(), leaves: Vec::new(), end: R::constant(0.0), stubs: HashMap::new() }
     }
 }
 
@@ -164,11 +162,15 @@ enum Source<R> {
 
 impl<R: Real> Messages<R> {
     pub(crate) fn of(&self, node: NodeId) -> Message<R> {
-        self.told[node.index()].message
+        self.told(node).message
     }
 
     pub(crate) fn told(&self, node: NodeId) -> Told<R> {
-        self.told[node.index()]
+        if !node.is_leaf() {
+            return self.splits[node.rank()];
+        }
+        let own = || Told { message: self.leaves[node.rank()], clock: self.end };
+        self.stubs.get(&node).copied().unwrap_or_else(own)
     }
 
     /// The upward pass over a tree given in preorder, and the log likelihood of the rows given the root's mean, less the
@@ -181,10 +183,10 @@ impl<R: Real> Messages<R> {
         hyper: &Hyperparameters<R>,
     ) -> (Self, R) {
         let (mut this, mut log_likelihood) = (Self::default(), R::constant(0.0));
+        this.end = hyper.clock(lifetime);
         let noise = hyper.noise_variance;
-        let leaf = |leaf| leaf_message(tree, moments, leaf, noise);
-        let clock = hyper.clocks(tree, lifetime);
-        this.pass(tree, preorder.iter().rev().copied(), clock, leaf, |source| {
+        let clock = |split| hyper.clock(tree.arena.time(split));
+        this.pass((tree, moments), preorder.iter().rev().copied(), clock, noise, |source| {
             let term = match source {
                 Source::Leaf(leaf) => leaf_term(tree, moments, leaf, noise),
                 Source::Sides(left, right) => join_term(left, right),
@@ -203,50 +205,40 @@ impl<R: Real> Messages<R> {
         lifetime: f64,
         hyper: &Hyperparameters<R>,
     ) {
-        let leaf = |leaf| leaf_message(tree, moments, leaf, hyper.noise_variance);
-        self.pass(tree, nodes, hyper.clocks(tree, lifetime), leaf, |_| {});
+        self.end = hyper.clock(lifetime);
+        let clock = |split| hyper.clock(tree.arena.time(split));
+        self.pass((tree, moments), nodes, clock, hyper.noise_variance, |_| {});
     }
 
-    /// The upward pass over nodes that come after their parents, with known clocks, where a leaf's message
-    /// may be that of some of its rows.
-    pub(crate) fn of_leaves<S: Scalar>(
-        tree: &Tree<S, NodeMoments>,
-        order: &[NodeId],
-        clock: impl Fn(NodeId) -> R,
-        leaf: impl FnMut(NodeId) -> Message<R>,
-    ) -> Self {
-        let mut this = Self::default();
-        this.pass(tree, order.iter().rev().copied(), clock, leaf, |_| {});
-        this
-    }
-
-    /// One upward pass: `leaf` gives a leaf's message, and `watch` sees the source of every message.
+    /// One upward pass over nodes that come before their parents; `clock` is that of a split, and `watch` sees the source of
+    /// every message.
     fn pass<S: Scalar>(
         &mut self,
-        tree: &Tree<S, NodeMoments>,
+        (tree, moments): (&Tree<S, NodeMoments>, &NodeMoments),
         nodes: impl Iterator<Item = NodeId>,
         clock: impl Fn(NodeId) -> R,
-        mut leaf: impl FnMut(NodeId) -> Message<R>,
+        noise_variance: R,
         mut watch: impl FnMut(Source<R>),
     ) {
-        let zero = R::constant(0.0);
-        if self.told.len() < tree.arena.n_indices() {
-            let none = Told { message: Message { precision: zero, mean: zero }, clock: zero };
-            self.told.resize(tree.arena.n_indices(), none);
+        let (zero, n_each) = (R::constant(0.0), tree.arena.n_indices() / 2);
+        let none = Message { precision: zero, mean: zero };
+        if self.leaves.len() < n_each {
+            self.splits.resize(n_each, Told { message: none, clock: zero });
+            self.leaves.resize(n_each, none);
         }
         for node in nodes {
-            let clock = clock(node);
-            self.told[node.index()] = match tree.arena.kind(node) {
+            match tree.arena.kind(node) {
                 NodeKind::Split(left, right) => {
+                    let clock = clock(node);
                     let [left, right] = [left, right].map(|child| self.told(child).at_parent(clock));
                     watch(Source::Sides(left, right));
-                    Told { message: join(left, right), clock }
+                    self.splits[node.rank()] = Told { message: join(left, right), clock };
                 }
                 NodeKind::Leaf => {
                     watch(Source::Leaf(node));
-                    Told { message: leaf(node), clock }
+                    self.leaves[node.rank()] = leaf_message(tree, moments, node, noise_variance);
                 }
-            };
+            }
         }
     }
 }
@@ -260,7 +252,7 @@ impl Messages {
         hyper: &Hyperparameters,
         clocks: &UnitClocks,
     ) -> Self {
-        Self::upward_with(tree, moments, preorder, (hyper, clocks), |_| None)
+        Self::upward_with(tree, moments, preorder, (hyper, clocks), HashMap::new())
     }
 
     /// The same, where some leaves stand for subtrees that are elsewhere, and their roots' messages and clocks are known.
@@ -269,19 +261,15 @@ impl Messages {
         moments: &NodeMoments,
         preorder: &[NodeId],
         (hyper, clocks): (&Hyperparameters, &UnitClocks),
-        known: impl Fn(NodeId) -> Option<Told<f64>>,
+        stubs: HashMap<NodeId, Told<f64>>,
     ) -> Self {
-        let own = |leaf| leaf_message(tree, moments, leaf, hyper.noise_variance);
-        let leaf = |leaf| known(leaf).map_or_else(|| own(leaf), |told| told.message);
-        let coarse_end = hyper.coarse.clock(clocks.lifetime);
-        let clock = |node: NodeId| {
-            if node.is_leaf() {
-                return known(node)
-                    .map_or_else(|| hyper.gamma1 * clocks.of(node) + coarse_end, |told| told.clock);
-            }
-            hyper.gamma1 * clocks.of(node) + hyper.coarse.clock(tree.arena.time(node))
+        let end = hyper.gamma1 * clocks.end() + hyper.coarse.clock(clocks.lifetime);
+        let mut this = Self { end, stubs, ..Self::default() };
+        let clock = |split: NodeId| {
+            hyper.gamma1 * clocks.of_split(split.rank()) + hyper.coarse.clock(tree.arena.time(split))
         };
-        Self::of_leaves(tree, preorder, clock, leaf)
+        this.pass((tree, moments), preorder.iter().rev().copied(), clock, hyper.noise_variance, |_| {});
+        this
     }
 }
 

@@ -43,7 +43,7 @@ impl TargetMoments {
     /// Of a forest's targets. Every tree's root holds them, each rounded differently; the first is used.
     fn of<S: Scalar>(storage: &Storage<S, NodeMoments>, observed: Observed<'_>) -> Self {
         let tree = &storage.trees[0];
-        Self::at_root(tree, observed.moments(0, tree))
+        Self::at_root(tree, &observed.moments(tree))
     }
 
     /// Those at the root of the first tree.
@@ -170,7 +170,7 @@ fn by_rule<S: Scalar>(
 ) -> Result<Chosen> {
     let n = forest.n_rows();
     let trend = settings.trend.as_ref().filter(|_| n > 0);
-    let line = trend.map(|trend| Line::new(trend, forest, storage, run)).transpose()?;
+    let line = trend.map(|trend| Line::new(trend, forest, storage));
     let observed = line.as_ref().map_or_else(|| Observed::targets_of(forest), Line::residuals);
     let own = TargetMoments::of(storage, observed);
     let explained = if line.is_some() { own } else { all };
@@ -231,14 +231,13 @@ impl Line {
         trend: &Trend,
         forest: &Forest<NodeMoments>,
         storage: &Storage<S, NodeMoments>,
-        run: &Run<'_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let design = Design::new(forest, trend, &common_order(forest, storage));
         let start = StartLine::new(&design);
         // Without the first coefficient: the residuals have its mean.
         let slopes: Vec<f64> = std::iter::once(0.0).chain(start.coefficients[1..].iter().copied()).collect();
-        let residuals = Residuals::new(&design, &slopes, storage, run)?;
-        Ok(Self { design, start, residuals })
+        let residuals = Residuals::new(&design, &slopes);
+        Self { design, start, residuals }
     }
 
     fn residuals(&self) -> Observed<'_> {

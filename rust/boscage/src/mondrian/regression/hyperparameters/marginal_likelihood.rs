@@ -1,5 +1,7 @@
 //! Hyperparameters by maximum marginal likelihood, a by-product of belief propagation (section 6.3.2).
 
+use std::borrow::Cow;
+
 use crate::control::Run;
 use crate::data::Scalar;
 use crate::error::Result;
@@ -35,7 +37,7 @@ pub(crate) fn log_marginal_likelihood<S: Scalar>(
             return Ok(0.0);
         };
         let (messages, log_likelihood) =
-            Messages::with_likelihood(tree, observed.moments(i, tree), &preorder, lifetime, hyper);
+            Messages::with_likelihood(tree, &observed.moments(tree), &preorder, lifetime, hyper);
         let (variance, mean) = root_term(&messages, root);
         Ok(log_likelihood + log_normal(mean - hyper.mu, variance))
     })?;
@@ -58,7 +60,7 @@ pub(crate) fn maximise<S: Scalar>(
     let trees = &trees[..trees.len().min(TREES)];
     let objective = Objective {
         trees,
-        observed,
+        moments: trees.iter().map(|tree| observed.moments(tree)).collect(),
         preorders: trees.iter().map(|tree| tree.arena.preorder()).collect(),
         lifetime,
         fixed_noise,
@@ -97,7 +99,7 @@ struct Evaluation {
 
 struct Objective<'a, S> {
     trees: &'a [Tree<S, NodeMoments>],
-    observed: Observed<'a>,
+    moments: Vec<Cow<'a, NodeMoments>>,
     preorders: Vec<Vec<NodeId>>,
     lifetime: f64,
     fixed_noise: bool,
@@ -121,8 +123,7 @@ impl<S: Scalar> Objective<'_, S> {
             coarse: CoarsePrior::NONE,
         };
         let terms = self.run.map(self.trees.len(), |i| {
-            let (tree, preorder) = (&self.trees[i], &self.preorders[i]);
-            let moments = self.observed.moments(i, tree);
+            let (tree, moments, preorder) = (&self.trees[i], &self.moments[i], &self.preorders[i]);
             let (messages, log_likelihood) =
                 Messages::with_likelihood(tree, moments, preorder, self.lifetime, &hyper);
             let (variance, mean) = root_term(&messages, preorder[0]);
@@ -234,7 +235,7 @@ mod tests {
         let AnyStorage::F64(storage) = forest.flushed_alone() else { panic!("thirds are kept as f64") };
         let objective = Objective {
             trees: &storage.trees,
-            observed: Observed::targets_of(&forest),
+            moments: storage.trees.iter().map(|tree| Cow::Borrowed(&tree.statistics)).collect(),
             preorders: storage.trees.iter().map(|tree| tree.arena.preorder()).collect(),
             lifetime: f64::INFINITY,
             fixed_noise: false,

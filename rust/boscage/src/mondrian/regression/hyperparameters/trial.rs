@@ -114,7 +114,7 @@ impl<'a, S: Scalar> Trial<'a, S> {
         // One tree after the other, while it is in the cache.
         let each = run.map(trees.len(), |i| {
             let tree = &trees[i];
-            let moments = observed.moments(i, tree);
+            let moments = &*observed.moments(tree);
             let mut branch_rate = BranchRate::new(forest.domain.rates(), table);
             let paths = paths(tree, table, &rows).into_iter();
             let place = |(path, &row): (_, &RowId)| {
@@ -239,17 +239,12 @@ mod tests {
             let AnyStorage::F64(others) = smaller.flushed_alone() else {
                 panic!("rows are kept as they are")
             };
-            let messages: Vec<Messages> = others
-                .trees
-                .iter()
-                .map(|tree| {
-                    let clocks = UnitClocks::new(tree, f64::INFINITY, hyper.gamma2, 0.0);
-                    Messages::upward(tree, &tree.statistics, &tree.arena.preorder(), &hyper, &clocks)
-                })
-                .collect();
-            let rest = Observed::targets_of(&smaller);
-            let expected = local_noise::estimate(rest, others, &messages, &hyper, prior, &run).unwrap();
             for (i, tree) in others.trees.iter().enumerate() {
+                let (order, own) =
+                    (tree.arena.preorder(), UnitClocks::new(tree, f64::INFINITY, hyper.gamma2, 0.0));
+                let messages = Messages::upward(tree, &tree.statistics, &order, &hyper, &own);
+                let rest = (smaller.row_targets(), &tree.statistics);
+                let expected = local_noise::estimate((tree, &order), rest, (&messages, &hyper), prior);
                 let without = trial.mixture[i].without_parts.as_ref().unwrap();
                 let scales = without.scales(&without.sizes(&hyper, &clocks[i].nodes), prior);
                 for &row in &rows {
@@ -267,7 +262,7 @@ mod tests {
                         node = tree.arena.follow(node, |d| x[d as usize]).1;
                     }
                     let found = scales[number];
-                    assert!((found - expected[i][node.index()]).abs() < 1e-9 * found, "{found}");
+                    assert!((found - expected[node.index()]).abs() < 1e-9 * found, "{found}");
                 }
             }
         }

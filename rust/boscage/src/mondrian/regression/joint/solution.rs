@@ -68,18 +68,9 @@ impl JointWeights {
     }
 
     /// What the trend of a solution leaves of the targets, if there is one.
-    ///
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn residuals<S: Scalar>(
-        &self,
-        solution: &Solution,
-        storage: &Storage<S, NodeMoments>,
-        run: &Run<'_>,
-    ) -> Result<Option<Residuals>> {
+    pub(crate) fn residuals(&self, solution: &Solution) -> Option<Residuals> {
         let both = self.line.as_ref().zip(solution.linear.as_ref());
-        both.map(|((design, _), linear)| Residuals::new(design, &linear.coefficients, storage, run))
-            .transpose()
+        both.map(|((design, _), linear)| Residuals::new(design, &linear.coefficients))
     }
 
     /// All rows, in their common order.

@@ -15,47 +15,32 @@
 //! the prior spends below a branch is not multiplied: it says how far targets range elsewhere. Nor is how far a mean moves with the
 //! time at which a test row branches off.
 
-use crate::control::Run;
-use crate::data::Scalar;
-use crate::error::Result;
-use crate::mondrian::forest::storage::Storage;
+use crate::data::{RowTargets, Scalar};
 use crate::mondrian::regression::hierarchy::belief_propagation;
 use crate::mondrian::regression::hierarchy::belief_propagation::{Above, Hyperparameters, Messages};
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::mondrian::regression::trend::Observed;
 use crate::mondrian::tree::Tree;
 use crate::mondrian::tree::arena::{NodeId, NodeKind};
 
-/// The factor on a node's variances, by tree and node; a parent's counts for `prior` rows.
-///
-/// # Errors
-/// An interrupt.
+/// The factors on the variances of a tree's nodes, given in preorder; a parent's counts for `prior` rows.
 pub(crate) fn estimate<S: Scalar>(
-    observed: Observed<'_>,
-    storage: &Storage<S, NodeMoments>,
-    messages: &[Messages],
-    hyper: &Hyperparameters,
+    (tree, order): (&Tree<S, NodeMoments>, &[NodeId]),
+    observed: (RowTargets<'_, f64>, &NodeMoments),
+    told: (&Messages, &Hyperparameters),
     prior: f64,
-    run: &Run<'_>,
-) -> Result<Vec<Vec<f64>>> {
-    run.map(storage.trees.len(), |i| {
-        let tree = &storage.trees[i];
-        let order = tree.arena.preorder();
-        let sizes = sizes_of((i, tree), observed, (&messages[i], hyper), (&order, &order), |_| None);
-        Ok(sizes.smooth(tree, &order, prior))
-    })
+) -> Vec<f64> {
+    sizes_of(tree, observed, told, (order, order), |_| None).smooth(tree, order, prior)
 }
 
 /// The sizes of a tree's errors at some nodes, children after parents, given all of its nodes; `known` are those at stubs.
 pub(crate) fn sizes_of<S: Scalar>(
-    (number, tree): (usize, &Tree<S, NodeMoments>),
-    observed: Observed<'_>,
+    tree: &Tree<S, NodeMoments>,
+    (targets, moments): (RowTargets<'_, f64>, &NodeMoments),
     (messages, hyper): (&Messages, &Hyperparameters),
     (order, all): (&[NodeId], &[NodeId]),
     known: impl Fn(NodeId) -> Option<(f64, f64)>,
 ) -> Sizes {
     let above = belief_propagation::beliefs(tree, messages, hyper, all);
-    let (targets, moments) = (observed.targets, observed.moments(number, tree));
     let rows = |leaf, rows: &mut Vec<(f64, f64)>| {
         rows.extend(tree.arena.leaf_rows(leaf).map(|row| (targets.of(row), targets.weight(row))));
         (moments.moments(leaf).mean, moments.weight(leaf, rows.len()))

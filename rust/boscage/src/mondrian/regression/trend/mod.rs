@@ -28,11 +28,10 @@
 pub(crate) mod posterior;
 pub(crate) mod start_line;
 
-use crate::control::Run;
+use std::borrow::Cow;
+
 use crate::data::{RowId, RowTargets, Scalar};
-use crate::error::Result;
 use crate::mondrian::forest::Forest;
-use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::process::domain::{Domain, MAX_LEVEL};
 use crate::mondrian::regression::moments::NodeMoments;
 use crate::mondrian::regression::settings::Trend;
@@ -260,32 +259,20 @@ pub(crate) struct Residuals {
     /// By row.
     targets: Vec<f64>,
     weights: Option<Vec<f64>>,
-    /// By tree.
-    moments: Vec<NodeMoments>,
 }
 
 impl Residuals {
-    /// # Errors
-    /// An interrupt.
-    pub(crate) fn new<S: Scalar>(
-        design: &Design,
-        coefficients: &[f64],
-        storage: &Storage<S, NodeMoments>,
-        run: &Run<'_>,
-    ) -> Result<Self> {
+    pub(crate) fn new(design: &Design, coefficients: &[f64]) -> Self {
         let mut targets = vec![0.0; design.order.iter().max().map_or(0, |&row| row as usize + 1)];
         for (place, &row) in design.order.iter().enumerate() {
             targets[row as usize] = design.residual(place, coefficients);
         }
-        let weights = design.weights_by_row();
-        let residuals = RowTargets { targets: &targets, weights: weights.as_deref() };
-        let moments = run.map(storage.trees.len(), |i| Ok(moments(&storage.trees[i], residuals)))?;
-        Ok(Self { targets, weights, moments })
+        Self { targets, weights: design.weights_by_row() }
     }
 
     pub(crate) fn observed(&self) -> Observed<'_> {
         let targets = RowTargets { targets: &self.targets, weights: self.weights.as_deref() };
-        Observed { targets, moments: Some(&self.moments) }
+        Observed { targets, are_residuals: true }
     }
 }
 
@@ -315,18 +302,22 @@ fn moments<S: Scalar>(tree: &Tree<S, NodeMoments>, targets: RowTargets<'_, f64>)
 pub(crate) struct Observed<'a> {
     /// By row.
     pub(crate) targets: RowTargets<'a, f64>,
-    /// By tree; those that the trees keep unless they are given.
-    moments: Option<&'a [NodeMoments]>,
+    are_residuals: bool,
 }
 
 impl<'a> Observed<'a> {
     pub(crate) fn targets_of(forest: &'a Forest<NodeMoments>) -> Self {
-        Self { targets: forest.row_targets(), moments: None }
+        Self { targets: forest.row_targets(), are_residuals: false }
     }
 
-    /// The moments at the nodes of a tree, given with its number.
-    pub(crate) fn moments<S>(&self, number: usize, tree: &'a Tree<S, NodeMoments>) -> &'a NodeMoments {
-        self.moments.map_or(&tree.statistics, |moments| &moments[number])
+    /// The moments at the nodes of a tree: those that it keeps, or those of residuals, which are computed whenever they are needed,
+    /// since those of all trees would take much memory.
+    pub(crate) fn moments<S: Scalar>(&self, tree: &'a Tree<S, NodeMoments>) -> Cow<'a, NodeMoments> {
+        if self.are_residuals {
+            Cow::Owned(moments(tree, self.targets))
+        } else {
+            Cow::Borrowed(&tree.statistics)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 use super::posterior::{Coefficients, Given, Products};
 use super::start_line::StartLine;
 use super::*;
+use crate::control::Run;
 use crate::data::Rows;
 use crate::math::matrices::small_cholesky::Cholesky;
 use crate::math::matrices::solve;

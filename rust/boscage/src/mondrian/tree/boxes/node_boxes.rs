@@ -3,15 +3,13 @@
 //! Predictions that average over all places where a test row may branch off need the boxes of all nodes. Predictions
 //! that follow the tree's own cuts need those of leaves only.
 //!
-//! A box is `D` lower and `D` upper bounds. It is stored for nodes of more than [`SMALL`] rows; that of a smaller node
-//! is computed from its rows when it is needed.
+//! A box is `D` lower and `D` upper bounds. It is stored for nodes of more than a few rows (see [`BoxRule`]); that of a smaller
+//! node is read off its rows when it is needed.
 
 use crate::data::{RowId, Scalar, Table, fetch};
 use crate::mondrian::tree::arena::{Arena, NodeId, NodeKind};
-use crate::mondrian::tree::box_moves::{BoundMove, Moved, hold_by_each, hold_by_rows, retain, widen};
-
-/// A node of at most so many rows stores no box: its box is read off its rows.
-pub(crate) const SMALL: usize = 16;
+use crate::mondrian::tree::boxes::box_moves::{BoundMove, Moved, hold_by_each, hold_by_rows, retain, widen};
+use crate::mondrian::tree::boxes::box_rule::BoxRule;
 
 /// In `slots`: the node has no box.
 const NONE: u32 = u32::MAX;
@@ -20,10 +18,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub(crate) struct NodeBoxes<S> {
     n_coordinates: usize,
-    /// Whether splits have boxes too; leaves always have.
-    splits: bool,
-    /// Where a node's box is.
-    slots: Vec<u32>,
+    rule: BoxRule,
+    /// Where the box of a split and that of a leaf is, by [`NodeId::rank`]. Few leaves have one.
+    slots: [Vec<u32>; 2],
     /// Lower bounds, then upper bounds, of one box after the other.
     bounds: Vec<S>,
     free: Vec<u32>,
@@ -63,11 +60,11 @@ impl Sources {
 }
 
 impl<S: Scalar> NodeBoxes<S> {
-    pub(crate) fn new(n_coordinates: usize, splits: bool) -> Self {
+    pub(crate) fn new(n_coordinates: usize, rule: BoxRule) -> Self {
         Self {
             n_coordinates,
-            splits,
-            slots: Vec::new(),
+            rule,
+            slots: Default::default(),
             bounds: Vec::new(),
             free: Vec::new(),
             moves: Vec::new(),
@@ -76,16 +73,23 @@ impl<S: Scalar> NodeBoxes<S> {
         }
     }
 
+    /// Forgets all boxes. Memory is kept for others.
+    pub(crate) fn reset(&mut self) {
+        self.slots.iter_mut().for_each(Vec::clear);
+        self.bounds.clear();
+        self.free.clear();
+        self.moves.clear();
+    }
+
     /// Whether splits have boxes, as averaged predictions need them.
     pub(crate) fn has_splits(&self) -> bool {
-        self.splits
+        self.rule.splits
     }
 
     /// Allocates memory for the boxes of some nodes, and no more.
     pub(crate) fn reserve(&mut self, arena: &Arena, nodes: impl Iterator<Item = NodeId>) {
         let n = nodes.filter(|&node| self.keeps(arena, node)).count();
         self.bounds.reserve_exact(n * 2 * self.n_coordinates);
-        self.slots.resize(self.slots.len().max(arena.n_indices()), NONE);
     }
 
     /// Recomputes a node's box; `table` is the forest's rows.
@@ -192,7 +196,7 @@ impl<S: Scalar> NodeBoxes<S> {
         table: Table<'_, S>,
     ) -> Moved {
         let n_rows = arena.n_rows(node);
-        if below == Moved::Nothing && !is_due(n_rows - added.len(), n_rows) {
+        if below == Moved::Nothing && !self.rule.is_due(n_rows - added.len(), n_rows) {
             return Moved::Nothing;
         }
         if !self.keeps(arena, node) {
@@ -238,7 +242,7 @@ impl<S: Scalar> NodeBoxes<S> {
         table: Table<'_, S>,
     ) -> Moved {
         let n_rows = arena.n_rows(node);
-        if below == Moved::Nothing && !is_due(n_rows + removed.len(), n_rows) {
+        if below == Moved::Nothing && !self.rule.is_due(n_rows + removed.len(), n_rows) {
             return Moved::Nothing;
         }
         let Some(slot) = self.slot(node).filter(|_| self.keeps(arena, node)) else {
@@ -256,7 +260,7 @@ impl<S: Scalar> NodeBoxes<S> {
         } else {
             if let NodeKind::Split(left, right) = arena.kind(node)
                 // Few boxes are read whole; to search for the bounds on which rows lay avoids reading many.
-                && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= SMALL * removed.len()
+                && self.n_boxes(arena, left) + self.n_boxes(arena, right) <= self.rule.small() * removed.len()
             {
                 self.loose = loose;
                 self.read_off(slot, arena, node, table, true);
@@ -314,7 +318,7 @@ impl<S: Scalar> NodeBoxes<S> {
     pub(crate) fn clear(&mut self, node: NodeId) {
         if let Some(slot) = self.slot(node) {
             self.free.push(slot as u32);
-            self.slots[node.index()] = NONE;
+            self.slots[usize::from(node.is_leaf())][node.rank()] = NONE;
         }
     }
 
@@ -323,15 +327,10 @@ impl<S: Scalar> NodeBoxes<S> {
         self.slot(node).map(|slot| self.bounds(slot))
     }
 
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.slots.shrink_to_fit();
-        self.bounds.shrink_to_fit();
-    }
-
     /// Reads all boxes into the cache, unless they are so wide that each is a long sequential read anyway.
     pub(crate) fn fetch_all(&self) {
         const WIDE: usize = 64;
-        fetch(&self.slots);
+        self.slots.iter().for_each(|slots| fetch(slots));
         if self.n_coordinates < WIDE {
             fetch(&self.bounds);
         }
@@ -340,16 +339,16 @@ impl<S: Scalar> NodeBoxes<S> {
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.bounds.capacity() * size_of::<S>()
-            + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
+            + self.slots.iter().chain([&self.free]).map(Vec::capacity).sum::<usize>() * size_of::<u32>()
     }
 
     /// Whether a node is to have a box.
     pub(crate) fn keeps(&self, arena: &Arena, node: NodeId) -> bool {
-        (self.splits || node.is_leaf()) && arena.n_rows(node) > SMALL
+        self.rule.keeps(arena, node)
     }
 
     fn slot(&self, node: NodeId) -> Option<usize> {
-        let slot = *self.slots.get(node.index())?;
+        let slot = *self.slots[usize::from(node.is_leaf())].get(node.rank())?;
         (slot != NONE).then_some(slot as usize)
     }
 
@@ -368,10 +367,11 @@ impl<S: Scalar> NodeBoxes<S> {
             self.bounds.resize(len + size, S::ZERO);
             (len / size) as u32
         });
-        if self.slots.len() <= node.index() {
-            self.slots.resize(arena.n_indices(), NONE);
+        let slots = &mut self.slots[usize::from(node.is_leaf())];
+        if slots.len() <= node.rank() {
+            slots.resize(arena.n_indices() / 2, NONE);
         }
-        self.slots[node.index()] = slot;
+        slots[node.rank()] = slot;
         slot as usize
     }
 
@@ -471,7 +471,7 @@ impl NodeBoxes<f32> {
     pub(crate) fn widen(&self) -> NodeBoxes<f64> {
         NodeBoxes {
             n_coordinates: self.n_coordinates,
-            splits: self.splits,
+            rule: self.rule,
             slots: self.slots.clone(),
             bounds: self.bounds.iter().map(|&bound| f64::from(bound)).collect(),
             free: self.free.clone(),
@@ -480,9 +480,4 @@ impl NodeBoxes<f32> {
             sources: Sources::default(),
         }
     }
-}
-
-/// Whether a node whose number of rows changed from `before` to `now` gets or loses its box.
-fn is_due(before: usize, now: usize) -> bool {
-    (before > SMALL) != (now > SMALL)
 }
