@@ -166,7 +166,8 @@ impl Classification {
             return Ok(state.as_ref());
         }
         let rows = self.calibrating(forest).rows;
-        let state = JointFunction::new(forest, &self.classes, self.is_limit(forest), &rows, run)?
+        let rule = self.settings.kernel_rule(&forest.settings, forest.n_rows());
+        let state = JointFunction::new(forest, &self.classes, rule, &rows, run)?
             .map(|(function, left_out)| JointState { function, left_out });
         Ok(self.joint.get_or_init(|| state).as_ref())
     }

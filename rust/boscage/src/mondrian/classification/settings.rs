@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::mondrian::forest::settings::MondrianSettings;
-use crate::mondrian::joint::kernel::{JointKernel, MAX_CLASSIFICATION_LIMIT_ROWS};
+use crate::mondrian::joint::kernel::{JointKernel, KernelRule, MAX_CLASSIFICATION_LIMIT_ROWS};
 
 /// How predicted probabilities are calibrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,8 +70,12 @@ impl ClassificationSettings {
     /// Whether a forest with these settings and so many rows has a joint posterior with the covariance of infinitely many trees.
     #[must_use]
     pub fn is_limit(&self, forest: &MondrianSettings, n_rows: usize) -> bool {
-        self.posterior == ClassPosterior::Joint
-            && self.joint_kernel.is_limit(forest, n_rows, MAX_CLASSIFICATION_LIMIT_ROWS)
+        self.posterior == ClassPosterior::Joint && self.kernel_rule(forest, n_rows) == KernelRule::Limit
+    }
+
+    /// What decides the covariance of the joint posterior.
+    pub(crate) fn kernel_rule(&self, forest: &MondrianSettings, n_rows: usize) -> KernelRule {
+        self.joint_kernel.rule(forest, n_rows, MAX_CLASSIFICATION_LIMIT_ROWS)
     }
 
     /// Without settings that have no effect, so that equal forests have equal settings.

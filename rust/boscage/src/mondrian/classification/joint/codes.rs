@@ -79,6 +79,47 @@ impl Codes {
         (0..self.n_classes()).map(move |k| sizes(k) / of_others)
     }
 
+    /// The squared error of all classes' codes, summed over the rows at some places, given what is left of those of all classes but the
+    /// last.
+    pub(super) fn squares(&self, places: &[usize], residuals: &[f64]) -> f64 {
+        let of_row = |(&place, residuals): (&usize, &[f64])| {
+            let last: f64 = residuals.iter().sum();
+            let weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
+            weight * (residuals.iter().map(|residual| residual * residual).sum::<f64>() + last * last)
+        };
+        places.iter().zip(residuals.chunks_exact(self.n_columns())).map(of_row).sum()
+    }
+
+    /// The values of all classes for the rows at some places, each by the others, given what these leave of the codes of all classes
+    /// but the last.
+    pub(super) fn left_out(&self, places: &[usize], residuals: &[f64]) -> Vec<f64> {
+        let mut values = Vec::with_capacity(places.len() * self.n_classes());
+        for (&place, residuals) in places.iter().zip(residuals.chunks_exact(self.n_columns())) {
+            let start = values.len();
+            for (k, (share, residual)) in self.shares_without(place).zip(residuals).enumerate() {
+                values.push(f64::from(u8::from(self.class(place) == k)) - share - residual);
+            }
+            values.push(-values[start..].iter().sum::<f64>());
+        }
+        values
+    }
+
+    /// How much values of all classes for rows without themselves explain of the rows' codes: by how much their square falls, if the
+    /// values are multiplied by the best common factor.
+    pub(super) fn explained(&self, rows: &[RowId], values: &[f64]) -> f64 {
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (&row, values) in rows.iter().zip(values.chunks_exact(self.n_classes())) {
+            let place = self.place(row);
+            let weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
+            for (k, (share, value)) in self.shares_without(place).zip(values).enumerate() {
+                let code = f64::from(u8::from(self.class(place) == k)) - share;
+                products += weight * code * value;
+                squares += weight * value * value;
+            }
+        }
+        if products > 0.0 { products * products / squares } else { 0.0 }
+    }
+
     /// The codes of all classes but the last, `n_rows x n_columns`, for the rows in their order.
     pub(super) fn values(&self) -> Vec<f64> {
         let shares = &self.shares()[..self.n_columns()];

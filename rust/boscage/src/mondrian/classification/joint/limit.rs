@@ -16,7 +16,9 @@ use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::joint::codes::{Codes, common_order};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
-use crate::mondrian::joint::limit::{ExponentialCovariance, LimitFactor, LimitFunction, LimitRows};
+use crate::mondrian::joint::limit::{
+    ExponentialCovariance, LimitFactor, LimitFunction, LimitRows, WeightedRows,
+};
 
 /// The rate of the clock in units of the sum of the feature weights.
 const RATE: f64 = 0.2;
@@ -24,13 +26,13 @@ const RATE: f64 = 0.2;
 const NOISES: [f64; 7] = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0];
 const FIRST_NOISE: usize = 3;
 /// Rows that choose the noise (at most).
-const NOISE_ROWS: usize = 500;
+pub(super) const NOISE_ROWS: usize = 500;
 
 /// The rows of a forest, or some of them, and their covariance.
-struct Problem {
-    codes: Codes,
-    rows: LimitRows,
-    covariance: ExponentialCovariance,
+pub(super) struct Problem {
+    pub(super) codes: Codes,
+    pub(super) rows: LimitRows,
+    pub(super) covariance: ExponentialCovariance,
 }
 
 /// The solved equations of a problem.
@@ -78,18 +80,8 @@ impl LimitEquations {
     /// # Errors
     /// An interrupt.
     pub(super) fn left_out(&self, rows: &[RowId], run: &Run<'_>) -> Result<Vec<f64>> {
-        let codes = &self.problem.codes;
-        let places: Vec<usize> = rows.iter().map(|&row| self.problem.first_copy(codes.place(row))).collect();
-        let residuals = self.solution.residuals(codes, &places, run)?;
-        let mut values = Vec::with_capacity(rows.len() * codes.n_classes());
-        for (&place, residuals) in places.iter().zip(residuals.chunks_exact(codes.n_columns())) {
-            let start = values.len();
-            for (k, (share, residual)) in codes.shares_without(place).zip(residuals).enumerate() {
-                values.push(f64::from(u8::from(codes.class(place) == k)) - share - residual);
-            }
-            values.push(-values[start..].iter().sum::<f64>());
-        }
-        Ok(values)
+        let (codes, places) = (&self.problem.codes, self.problem.first_copies(rows));
+        Ok(codes.left_out(&places, &self.solution.residuals(codes, &places, run)?))
     }
 
     pub(super) fn function(self) -> LimitFunction<ExponentialCovariance> {
@@ -102,7 +94,7 @@ impl LimitEquations {
 
 impl Problem {
     /// Of rows in their common order.
-    fn new<S: Scalar>(
+    pub(super) fn new<S: Scalar>(
         forest: &Forest<ClassCounts>,
         storage: &Storage<S, ClassCounts>,
         classes: &ClassTable,
@@ -126,6 +118,15 @@ impl Problem {
         judges.sort_unstable();
         let is_judge = |row: &RowId| judges.binary_search(row).is_ok();
         Self::new(forest, storage, classes, order.iter().copied().filter(is_judge).collect())
+    }
+
+    pub(super) fn weighted(&self) -> WeightedRows<'_> {
+        WeightedRows { rows: &self.rows, weights: self.codes.row_weights.as_deref() }
+    }
+
+    /// The places of rows, or of the first of their copies.
+    pub(super) fn first_copies(&self, rows: &[RowId]) -> Vec<usize> {
+        rows.iter().map(|&row| self.first_copy(self.codes.place(row))).collect()
     }
 
     /// The first of the rows that are the same as one in all that counts: which of them has which place depends on their arrival,
@@ -152,29 +153,35 @@ impl Problem {
             self.rows.covariances(row, &self.covariance, &mut [&mut entries]);
             Ok(entries)
         })?;
-        let error = |noise: usize| -> Result<f64> {
+        let places: Vec<usize> = (0..n_rows).collect();
+        best_noise(|noise| {
             let fill = |first: usize, rows: &mut [&mut [f64]]| {
                 rows.iter_mut().zip(&covariances[first..]).for_each(|(row, own)| row.copy_from_slice(own));
             };
-            Solution::new(&self.codes, fill, NOISES[noise], run)?.left_out_error(&self.codes, run)
-        };
-        let mut best = (FIRST_NOISE, error(FIRST_NOISE)?);
-        for step in [-1, 1] {
-            let start = best.0;
-            while let Some(next) = best.0.checked_add_signed(step).filter(|next| *next < NOISES.len()) {
-                let error = error(next)?;
-                if error >= best.1 {
-                    break;
-                }
-                best = (next, error);
-            }
-            // Errors that fall to one side are not tried on the other.
-            if best.0 != start {
+            let solution = Solution::new(&self.codes, fill, noise, run)?;
+            Ok(self.codes.squares(&places, &solution.residuals(&self.codes, &places, run)?))
+        })
+    }
+}
+
+/// The one of [`NOISES`] with the least error, as a walk from the middle finds it.
+pub(super) fn best_noise(mut error: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
+    let mut best = (FIRST_NOISE, error(NOISES[FIRST_NOISE])?);
+    for step in [-1, 1] {
+        let start = best.0;
+        while let Some(next) = best.0.checked_add_signed(step).filter(|next| *next < NOISES.len()) {
+            let error = error(NOISES[next])?;
+            if error >= best.1 {
                 break;
             }
+            best = (next, error);
         }
-        Ok(NOISES[best.0])
+        // Errors that fall to one side are not tried on the other.
+        if best.0 != start {
+            break;
+        }
     }
+    Ok(NOISES[best.0])
 }
 
 impl Solution {
@@ -209,17 +216,5 @@ impl Solution {
                 .extend(others.map(|((q, p), weight)| (weight + (p - q) * weights[n_columns]) / precision));
         }
         Ok(residuals)
-    }
-
-    /// The squared error of all classes' codes, summed over the rows, each by the others.
-    fn left_out_error(&self, codes: &Codes, run: &Run<'_>) -> Result<f64> {
-        let places: Vec<usize> = (0..codes.order.len()).collect();
-        let residuals = self.residuals(codes, &places, run)?;
-        let of_row = |(place, residuals): (usize, &[f64])| {
-            let last: f64 = residuals.iter().sum();
-            let weight = codes.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
-            weight * (residuals.iter().map(|residual| residual * residual).sum::<f64>() + last * last)
-        };
-        Ok(residuals.chunks_exact(codes.n_columns()).enumerate().map(of_row).sum())
     }
 }

@@ -32,7 +32,8 @@
 //! *Infinitely many trees.* With few rows (`joint_kernel`), the covariance is that of infinitely many trees
 //! (`mondrian::joint::limit`): `k(d) = g / (g + d) (1 - exp(-(g + d) lifetime))`, where `d` is the sum over features of rate times
 //! difference. A Cholesky factor of its matrix serves all classes, and left-out rows in closed form. Its rate and noise
-//! are others (`limit`). What follows is about the trees' own covariance.
+//! are others (`limit`). With more rows, some of them represent all (`landmarks`), unless left-out rows are better explained by
+//! the trees' own covariance, which what follows is about.
 //!
 //! *Rows that are left out.* Removing a row can make leaves of splits, and so changes the covariances of
 //! other rows. Let `K'` be the covariance of the other rows in trees without the row, and `k` their
@@ -51,6 +52,7 @@
 mod by_trees;
 mod codes;
 mod function;
+mod landmarks;
 mod left_out;
 mod limit;
 
@@ -61,9 +63,11 @@ use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::with_storage;
+use crate::mondrian::joint::kernel::{KernelRule, LANDMARKS};
 use crate::mondrian::joint::limit::{ExponentialCovariance, LimitFunction};
 use crate::mondrian::process::domain::Domain;
 use codes::of_all_classes;
+use landmarks::LandmarkEquations;
 use limit::LimitEquations;
 
 pub(super) use by_trees::TreesFunction;
@@ -85,33 +89,50 @@ pub(super) enum JointFunction {
         function: LimitFunction<ExponentialCovariance>,
         /// The variance of the noise, which is that of rows that are left out, too.
         noise: f64,
+        /// Whether its rows are landmarks.
+        by_landmarks: bool,
     },
 }
 
 impl JointFunction {
-    /// The function of a forest, with the covariance of infinitely many trees or that of its own, and its values for rows,
-    /// each predicted by others: `n_rows x n_classes`. None if there are no two classes.
+    /// The function of a forest by a rule, and its values for rows, each predicted by others: `n_rows x n_classes`. None if there
+    /// are no two classes.
     ///
     /// # Errors
     /// An interrupt.
     pub(super) fn new(
         forest: &Forest<ClassCounts>,
         classes: &ClassTable,
-        is_limit: bool,
+        rule: KernelRule,
         left_out: &[RowId],
         run: &Run<'_>,
     ) -> Result<Option<(Self, Vec<f64>)>> {
         if classes.live().len() < 2 || forest.n_rows() == 0 {
             return Ok(None);
         }
-        if is_limit {
-            let equations = limit_equations(forest, classes, None, run)?;
-            let values = equations.left_out(left_out, run)?;
-            let noise = equations.noise;
-            return Ok(Some((Self::Limit { function: equations.function(), noise }, values)));
-        }
-        let (function, values) = TreesFunction::new(forest, classes, left_out, run)?;
-        Ok(Some((Self::Trees(function), values)))
+        let by_trees = || -> Result<(Self, Vec<f64>)> {
+            let (function, values) = TreesFunction::new(forest, classes, left_out, run)?;
+            Ok((Self::Trees(function), values))
+        };
+        Ok(Some(match rule {
+            KernelRule::Trees => by_trees()?,
+            KernelRule::Limit => {
+                let equations = limit_equations(forest, classes, None, run)?;
+                let (values, noise) = (equations.left_out(left_out, run)?, equations.noise);
+                (Self::Limit { function: equations.function(), noise, by_landmarks: false }, values)
+            }
+            KernelRule::LeftOut => {
+                let equations = landmark_equations(forest, classes, None, run)?;
+                let values = equations.nearly_left_out(left_out, run)?;
+                let trees = by_trees()?;
+                if equations.explained(left_out, &trees.1) >= equations.explained(left_out, &values) {
+                    trees
+                } else {
+                    let (function, noise) = (equations.function(run)?, equations.noise);
+                    (Self::Limit { function, noise, by_landmarks: true }, values)
+                }
+            }
+        }))
     }
 
     /// The values for test rows without missing values, `n_rows x n_classes`.
@@ -146,8 +167,11 @@ impl JointFunction {
     ) -> Result<Vec<f64>> {
         match self {
             Self::Trees(function) => function.left_out(forest, classes, rows, run),
-            Self::Limit { noise, .. } => {
+            Self::Limit { noise, by_landmarks: false, .. } => {
                 limit_equations(forest, classes, Some(*noise), run)?.left_out(rows, run)
+            }
+            Self::Limit { noise, by_landmarks: true, .. } => {
+                landmark_equations(forest, classes, Some(*noise), run)?.left_out(rows, run)
             }
         }
     }
@@ -160,4 +184,13 @@ fn limit_equations(
     run: &Run<'_>,
 ) -> Result<LimitEquations> {
     with_storage!(forest.flushed(run)?, storage => LimitEquations::new(forest, storage, classes, noise, run))
+}
+
+fn landmark_equations(
+    forest: &Forest<ClassCounts>,
+    classes: &ClassTable,
+    noise: Option<f64>,
+    run: &Run<'_>,
+) -> Result<LandmarkEquations> {
+    with_storage!(forest.flushed(run)?, storage => LandmarkEquations::new(forest, storage, classes, (LANDMARKS, noise), run))
 }

@@ -196,6 +196,14 @@ impl LandmarkFactor {
         Self::of_products(products, self.noise_variance, run)
     }
 
+    /// With another noise.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(crate) fn with_noise(self, noise_variance: f64, run: &Run<'_>) -> Result<Self> {
+        Self::of_products(self.products, noise_variance, run)
+    }
+
     fn of_products(products: ProductSum, noise_variance: f64, run: &Run<'_>) -> Result<Self> {
         let factor = CholeskyFactor::new(products.n_rows(), run, |first, rows| {
             products.write(first, rows);

@@ -10,12 +10,13 @@
 //! for every pair of rows (`matrix`), and for every test row its covariances with all rows. Both are a function of the
 //! distance alone, which depends on the clock (`logistic`, `exponential`).
 //!
-//! The equations of many rows are solved by way of some of them (`landmarks`).
+//! The equations of many rows are solved by way of some of them (`landmark_rows`, `landmarks`).
 //!
 //! A node of equal targets, or of too few rows, is not split. The limit has no such nodes.
 
 mod exponential;
 mod factor;
+mod landmark_rows;
 mod landmarks;
 mod logistic;
 mod matrix;
@@ -31,6 +32,7 @@ use matrix::SymmetricMatrix;
 
 pub(crate) use exponential::ExponentialCovariance;
 pub(crate) use factor::LimitFactor;
+pub(crate) use landmark_rows::LandmarkRows;
 pub(crate) use landmarks::{LandmarkFactor, Landmarks, WeightedRows};
 pub(crate) use logistic::LogisticCovariance;
 pub(crate) use rows::LimitRows;

@@ -1,9 +1,5 @@
 //! The equations of the joint model with the covariance of infinitely many trees, for many rows: by way of landmarks.
-//!
-//! The landmarks are the first rows with different coordinates in a random order that contents alone determine. So they depend on
-//! nothing but the set of rows, and change little where rows come and leave.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::control::Run;
@@ -13,20 +9,18 @@ use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::kernel::LANDMARKS;
 use crate::mondrian::joint::limit::{
-    LandmarkFactor, Landmarks, LimitFunction, LogisticCovariance, WeightedRows,
+    LandmarkFactor, LandmarkRows, Landmarks, LimitFunction, LogisticCovariance, WeightedRows,
 };
 use crate::mondrian::regression::hierarchy::belief_propagation::Hyperparameters;
 use crate::mondrian::regression::joint::Solved;
 use crate::mondrian::regression::joint::limit::{Limit, noise_of};
 use crate::mondrian::regression::moments::NodeMoments;
-use crate::random::keyed::Key;
 
 /// The model of infinitely many trees, and the rows by way of which it is solved.
 #[derive(Clone)]
 pub(crate) struct LandmarkModel {
     limit: Limit,
-    /// The landmarks' places in the common order, each with whether no other row has its coordinates; then the next one, if there is one.
-    first: Vec<(usize, bool)>,
+    landmarks: LandmarkRows,
     /// The factors of some hyperparameters, if they are known.
     known: Option<Arc<LandmarkFactors>>,
 }
@@ -39,18 +33,12 @@ impl LandmarkModel {
         storage: &Storage<S, NodeMoments>,
         order: &[RowId],
     ) -> Self {
-        let seed = Key::of_contents(forest.settings.seed);
         let table = Table::new(&storage.values, forest.domain.n_coordinates());
-        let mut places: HashMap<Key, (usize, bool)> = HashMap::with_capacity(order.len());
-        for (place, &row) in order.iter().enumerate() {
-            let key = seed.of_values(table.row(row).iter().map(|&x| x.into()));
-            places.entry(key).and_modify(|(_, is_alone)| *is_alone = false).or_insert((place, true));
+        Self {
+            limit,
+            landmarks: LandmarkRows::new(forest.settings.seed, LANDMARKS, table, order),
+            known: None,
         }
-        let mut sorted: Vec<(u64, Key, (usize, bool))> =
-            places.into_iter().map(|(key, own)| (key.rank(0), key, own)).collect();
-        sorted.sort_unstable();
-        let first = sorted.into_iter().take(LANDMARKS + 1).map(|(_, _, own)| own).collect();
-        Self { limit, first, known: None }
     }
 
     /// The same, given factors of the same rows.
@@ -58,16 +46,10 @@ impl LandmarkModel {
         Self { known, ..self }
     }
 
-    fn places(&self) -> Vec<usize> {
-        self.first.iter().take(LANDMARKS).map(|own| own.0).collect()
-    }
-
     /// The model that the others have without the row at a place, if it is another one.
     pub(super) fn without(&self, place: usize) -> Option<Self> {
-        let at = self.first.iter().take(LANDMARKS).position(|&own| own == (place, true))?;
-        let mut other = self.clone().knowing(None);
-        other.first.remove(at);
-        Some(other)
+        let landmarks = self.landmarks.without(place)?;
+        Some(Self { landmarks, ..self.clone().knowing(None) })
     }
 
     /// # Errors
@@ -82,8 +64,11 @@ impl LandmarkModel {
         let factors = match &self.known {
             Some(known) if known.hyper == *hyper => Arc::clone(known),
             _ => {
-                let landmarks =
-                    Landmarks::new(rows.rows.at(&self.places()), self.limit.covariance(hyper), run)?;
+                let landmarks = Landmarks::new(
+                    rows.rows.at(&self.landmarks.places()),
+                    self.limit.covariance(hyper),
+                    run,
+                )?;
                 let of_rows = LandmarkFactor::new(&landmarks, rows, noise_of(hyper), run)?;
                 Arc::new(LandmarkFactors { hyper: *hyper, landmarks, of_rows })
             }

@@ -29,7 +29,7 @@ fn model(x: &[f64]) -> (LandmarkModel, Vec<f64>) {
 
 fn landmarks(x: &[f64]) -> Vec<f64> {
     let (model, values) = model(x);
-    model.places().into_iter().map(|place| values[place]).collect()
+    model.landmarks.places().into_iter().map(|place| values[place]).collect()
 }
 
 /// Without a landmark the next row takes its place, unless another row has its coordinates, as in a forest of the other rows.
@@ -39,14 +39,14 @@ fn landmarks_without_a_row_are_those_of_the_others() {
     let mut x: Vec<f64> = (0..LANDMARKS + 200).map(|_| f64::from(stream.unit() as f32)).collect();
     x[7] = x[90];
     let (all, values) = model(&x);
-    assert_eq!(all.places().len(), LANDMARKS);
+    assert_eq!(all.landmarks.places().len(), LANDMARKS);
     let mut n_changed = 0;
     for row in [7, 90, 100, 101, 300, 500, 900, 1200, 1500, 1700] {
         let others: Vec<f64> = (0..x.len()).filter(|&other| other != row).map(|other| x[other]).collect();
         let place = values.iter().position(|&value| value == x[row]).unwrap();
         let without = all.without(place);
         n_changed += usize::from(without.is_some());
-        let found = without.as_ref().unwrap_or(&all).places();
+        let found = without.as_ref().unwrap_or(&all).landmarks.places();
         let found: Vec<f64> = found.into_iter().map(|place| values[place]).collect();
         assert_eq!(found, landmarks(&others), "row {row}");
         assert!(row != 7 || without.is_none());
