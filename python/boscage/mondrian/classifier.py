@@ -81,9 +81,11 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         (`min_samples_split`, equal labels). It takes memory that grows with the square of the
         number of rows (400 MB and some ten seconds of a processor at 10,000 rows), time that grows
         with the cube, and for each prediction time that grows with the number of rows. "auto" takes
-        the limit with at most 10,000 rows if ``predictive="averaged"``, and else the trees.
-        With "trees" and 1,000 rows or more, the rows that calibrate are left out in groups, of a
-        tenth of the rows at most. ``contributions`` need sums over trees, and are those of the
+        the limit with at most 10,000 rows. With more, left-out rows decide between the trees and
+        the limit as 1,536 of the rows know it, which takes a time that grows with the number of
+        rows; where labels are noisy, it is mostly better. With ``predictive="realised"`` it takes
+        the trees. With these and 1,000 rows or more, the rows that calibrate are left out in
+        groups, of a tenth of the rows at most. ``contributions`` need sums over trees, and are those of the
         same forest with "trees".
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
@@ -365,7 +367,7 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         return np.array([math.fsum(weights[codes == code]) for code in range(self.n_classes_)])
 
     def _as_sum(self, model: Any) -> Any:
-        if not model.has_limit:
+        if not model.may_have_limit:
             return model
         of_trees = model.copy()
         of_trees.set_posterior(model.posterior, model.calibration, "trees", model.trend)

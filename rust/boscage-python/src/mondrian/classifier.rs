@@ -419,9 +419,9 @@ impl MondrianClassifier {
         self.classification.is_limit(&self.settings, n_rows)
     }
 
-    /// Whether it is.
+    /// Whether it may be.
     #[getter]
-    fn has_limit(&self) -> PyResult<bool> {
-        Ok(self.model()?.has_limit())
+    fn may_have_limit(&self) -> PyResult<bool> {
+        Ok(self.model()?.may_have_limit())
     }
 }

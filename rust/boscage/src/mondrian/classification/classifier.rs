@@ -20,7 +20,7 @@ use crate::mondrian::classification::trend::{TREND_ROWS, TrendFit};
 use crate::mondrian::forest::export::{ExportedTree, export};
 use crate::mondrian::forest::settings::MondrianSettings;
 use crate::mondrian::forest::{Batch, Forest};
-use crate::mondrian::joint::kernel::JointKernel;
+use crate::mondrian::joint::kernel::{JointKernel, KernelRule};
 use crate::mondrian::model::{MondrianForest, NodePosterior};
 use crate::mondrian::prediction::completions::{self, Completions};
 use crate::mondrian::prediction::walk;
@@ -428,10 +428,12 @@ impl MondrianClassifier {
         self.posterior.settings.calibration
     }
 
-    /// Whether the posterior is joint, with the covariance of infinitely many trees.
+    /// Whether the posterior is joint, and its covariance may be that of infinitely many trees: left-out rows decide with many rows.
     #[must_use]
-    pub fn has_limit(&self) -> bool {
-        self.posterior.is_limit(&self.forest)
+    pub fn may_have_limit(&self) -> bool {
+        let Classification { settings, .. } = &self.posterior;
+        settings.posterior == ClassPosterior::Joint
+            && settings.kernel_rule(&self.forest.settings, self.forest.n_rows()) != KernelRule::Trees
     }
 
     /// Sets how probabilities are calibrated, what the trees say of a row's class, the covariance of the joint posterior, and

@@ -79,7 +79,7 @@ impl MondrianClassifier {
     ///
     /// # Errors
     /// A number of features other than in `fit`; a joint posterior whose function is no sum over trees
-    /// ([`has_limit`](Self::has_limit)); an interrupt.
+    /// ([`may_have_limit`](Self::may_have_limit)); an interrupt.
     pub fn shapley(&self, rows: Rows<'_>, run: &Run<'_>) -> Result<Contributions> {
         shapley(&self.forest, &self.tree_contributions(run)?, rows, run)
     }
