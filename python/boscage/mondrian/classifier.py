@@ -83,10 +83,10 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
         with the cube, and for each prediction time that grows with the number of rows. "auto" takes
         the limit with at most 10,000 rows. With more, left-out rows decide between the trees and
         the limit as 1,536 of the rows know it, which takes a time that grows with the number of
-        rows; where labels are noisy, it is mostly better. With ``predictive="realised"`` it takes
-        the trees. With these and 1,000 rows or more, the rows that calibrate are left out in
-        groups, of a tenth of the rows at most. ``contributions`` need sums over trees, and are those of the
-        same forest with "trees".
+        rows. The latter is mostly better where labels are noisy, and not tried where they are not.
+        With ``predictive="realised"`` it takes the trees. With these and 1,000 rows or more, the
+        rows that calibrate are left out in groups, of a tenth of the rows at most.
+        ``contributions`` need sums over trees, and are those of the same forest with "trees".
     predictive : {"averaged", "realised"}, default="averaged"
         "averaged" averages over all places where a new row might branch off a tree (Algorithm 5.8).
         "realised" follows each tree's own cuts and needs much less memory.

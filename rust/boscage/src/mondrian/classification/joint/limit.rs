@@ -65,7 +65,7 @@ impl LimitEquations {
         let order = common_order(forest, storage, classes);
         let noise = match noise {
             Some(noise) => noise,
-            None => Problem::of_judges(forest, storage, classes, &order).best_noise(run)?,
+            None => noise_of_judges(forest, storage, classes, &order, run)?,
         };
         let problem = Problem::new(forest, storage, classes, order);
         let covariances = |first: usize, entries: &mut [&mut [f64]]| {
@@ -162,6 +162,20 @@ impl Problem {
             Ok(self.codes.squares(&places, &solution.residuals(&self.codes, &places, run)?))
         })
     }
+}
+
+/// The best noise for the rows that choose it.
+///
+/// # Errors
+/// An interrupt.
+pub(super) fn noise_of_judges<S: Scalar>(
+    forest: &Forest<ClassCounts>,
+    storage: &Storage<S, ClassCounts>,
+    classes: &ClassTable,
+    order: &[RowId],
+    run: &Run<'_>,
+) -> Result<f64> {
+    Problem::of_judges(forest, storage, classes, order).best_noise(run)
 }
 
 /// The one of [`NOISES`] with the least error, as a walk from the middle finds it.

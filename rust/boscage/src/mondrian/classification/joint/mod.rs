@@ -32,8 +32,8 @@
 //! *Infinitely many trees.* With few rows (`joint_kernel`), the covariance is that of infinitely many trees
 //! (`mondrian::joint::limit`): `k(d) = g / (g + d) (1 - exp(-(g + d) lifetime))`, where `d` is the sum over features of rate times
 //! difference. A Cholesky factor of its matrix serves all classes, and left-out rows in closed form. Its rate and noise
-//! are others (`limit`). With more rows, some of them represent all (`landmarks`), unless left-out rows are better explained by
-//! the trees' own covariance, which what follows is about.
+//! are others (`limit`). With more rows, some of them represent all (`landmarks`), unless there is little noise, or left-out rows
+//! are better explained by the trees' own covariance, which what follows is about.
 //!
 //! *Rows that are left out.* Removing a row can make leaves of splits, and so changes the covariances of
 //! other rows. Let `K'` be the covariance of the other rows in trees without the row, and `k` their
@@ -121,6 +121,7 @@ impl JointFunction {
                 let (values, noise) = (equations.left_out(left_out, run)?, equations.noise);
                 (Self::Limit { function: equations.function(), noise, by_landmarks: false }, values)
             }
+            KernelRule::LeftOut if !are_worth_a_trial(forest, classes, run)? => by_trees()?,
             KernelRule::LeftOut => {
                 let equations = landmark_equations(forest, classes, None, run)?;
                 let values = equations.nearly_left_out(left_out, run)?;
@@ -184,6 +185,12 @@ fn limit_equations(
     run: &Run<'_>,
 ) -> Result<LimitEquations> {
     with_storage!(forest.flushed(run)?, storage => LimitEquations::new(forest, storage, classes, noise, run))
+}
+
+fn are_worth_a_trial(forest: &Forest<ClassCounts>, classes: &ClassTable, run: &Run<'_>) -> Result<bool> {
+    with_storage!(forest.flushed(run)?, storage => {
+        landmarks::are_worth_a_trial(forest, storage, classes, run)
+    })
 }
 
 fn landmark_equations(
