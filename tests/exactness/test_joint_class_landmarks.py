@@ -67,11 +67,11 @@ def test_left_out_rows_choose_the_covariance() -> None:
     rng = np.random.default_rng(0)
     # Four thousand cells, more than there are landmarks.
     cells = rng.integers(2, size=(64, 64))[tuple(np.floor(64.0 * X[:, :2]).astype(int).T)]
-    for y, features, takes_trees in [(noisy, 5, False), (cells, 2, True)]:
+    for y, features, least, most in [(noisy, 5, 0.9, 0.99), (cells, 2, 0.99, 1.01)]:
         x = X[:, :features]
         chosen, by_trees = (
             make(n_estimators=30, joint_kernel=kernel).fit(x[:N], y[:N]).predict_proba(x[N:])
             for kernel in ("auto", "trees")
         )
-        assert np.array_equal(chosen, by_trees) == takes_trees
-        assert log_loss(y[N:], chosen) < log_loss(y[N:], by_trees) or takes_trees
+        # More rows calibrate where left-out rows choose, so that probabilities differ a little.
+        assert least < log_loss(y[N:], chosen) / log_loss(y[N:], by_trees) < most

@@ -216,8 +216,8 @@ class MondrianForestClassifier(ProbabilisticClassifier, ClassificationForest):
     much better, and keep updates cheap. The best predictions from a batch come from
     ``posterior="joint"``, with the other defaults: on nine sets of up to 15,000 rows its log loss
     was on average 22 % below that of the defaults and its error 17 %, for 5 times the processor
-    time of a fit. ``joint_kernel="limit"`` is better still with more than 10,000 rows, and takes
-    much longer there.
+    time of a fit. ``joint_kernel="limit"`` is better still with more than 10,000 rows whose labels
+    have little noise, and takes much longer there.
 
     See Also
     --------

@@ -78,15 +78,20 @@ impl Classification {
         Self { settings, classes, joint: OnceLock::new(), trend: OnceLock::new(), link: OnceLock::new() }
     }
 
-    /// Whether the posterior is joint, with the covariance of infinitely many trees.
-    fn is_limit(&self, forest: &Forest<ClassCounts>) -> bool {
-        self.settings.is_limit(&forest.settings, forest.n_rows())
+    /// What decides the covariance of the joint posterior.
+    fn kernel_rule(&self, forest: &Forest<ClassCounts>) -> KernelRule {
+        self.settings.kernel_rule(&forest.settings, forest.n_rows())
+    }
+
+    /// Whether the posterior is joint, and its covariance may be that of infinitely many trees.
+    fn may_have_limit(&self, forest: &Forest<ClassCounts>) -> bool {
+        self.settings.posterior == ClassPosterior::Joint && self.kernel_rule(forest) != KernelRule::Trees
     }
 
     /// How many rows calibrate at most.
     fn n_calibrating(&self, forest: &Forest<ClassCounts>) -> usize {
         let n = calibration::calibrating_rows(&self.classes.n_rows);
-        if self.is_limit(forest) { n.max(calibration::ROWS_OF_LIMIT) } else { n }
+        if self.may_have_limit(forest) { n.max(calibration::ROWS_OF_LIMIT) } else { n }
     }
 
     /// The rows that calibrate, each predicted without itself.
@@ -165,10 +170,25 @@ impl Classification {
         if let Some(state) = self.joint.get() {
             return Ok(state.as_ref());
         }
-        let rows = self.calibrating(forest).rows;
-        let rule = self.settings.kernel_rule(&forest.settings, forest.n_rows());
-        let state = JointFunction::new(forest, &self.classes, rule, &rows, run)?
-            .map(|(function, left_out)| JointState { function, left_out });
+        let (chosen, rule) = (self.calibrating(forest), self.kernel_rule(forest));
+        let mut candidates = JointFunction::candidates(forest, &self.classes, rule, &chosen.rows, run)?;
+        let best = if candidates.len() > 1 {
+            let (calibration, trend) = (self.settings.calibration, self.trend(forest));
+            let values: Vec<&[f64]> = candidates.iter().map(|(_, values)| &values[..]).collect();
+            Calibrating { calibration, chosen: &chosen, joint: None, trend }.best_joint(
+                forest,
+                &self.classes,
+                self.settings.discount,
+                &values,
+                run,
+            )?
+        } else {
+            0
+        };
+        let state = (best < candidates.len()).then(|| {
+            let (function, left_out) = candidates.swap_remove(best);
+            JointState { function, left_out }
+        });
         Ok(self.joint.get_or_init(|| state).as_ref())
     }
 
@@ -431,9 +451,7 @@ impl MondrianClassifier {
     /// Whether the posterior is joint, and its covariance may be that of infinitely many trees: left-out rows decide with many rows.
     #[must_use]
     pub fn may_have_limit(&self) -> bool {
-        let Classification { settings, .. } = &self.posterior;
-        settings.posterior == ClassPosterior::Joint
-            && settings.kernel_rule(&self.forest.settings, self.forest.n_rows()) != KernelRule::Trees
+        self.posterior.may_have_limit(&self.forest)
     }
 
     /// Sets how probabilities are calibrated, what the trees say of a row's class, the covariance of the joint posterior, and

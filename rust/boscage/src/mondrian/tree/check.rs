@@ -50,6 +50,9 @@ impl Arena {
             if std::mem::replace(&mut held[row as usize], true) {
                 return Err(format!("row {row} is in two leaves"));
             }
+            if !self.lists.is_linked_back(row) {
+                return Err(format!("the row after row {row} does not come after it"));
+            }
             n += 1;
         }
         if n != self.n_rows(leaf) || n == 0 {

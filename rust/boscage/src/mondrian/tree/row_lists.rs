@@ -74,6 +74,12 @@ impl RowLists {
         }
     }
 
+    /// Whether the link back of the next row, if there is one, is to this one.
+    pub(super) fn is_linked_back(&self, row: RowId) -> bool {
+        let after = self.next[row as usize];
+        after == NONE || self.previous.is_empty() || self.previous[after as usize] == row
+    }
+
     /// Sets the links back. No row has left so far, so that all links are those of lists.
     fn link_back(&mut self) {
         self.previous = vec![NONE; self.next.len()];

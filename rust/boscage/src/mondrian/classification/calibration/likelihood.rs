@@ -40,6 +40,8 @@ pub(super) struct Numbers {
     pub(super) noise: f64,
     pub(super) joint: f64,
     pub(super) trend: f64,
+    /// What is minimised, with them: 0 without any rows.
+    pub(super) loss: f64,
 }
 
 /// What there is beside probabilities.
@@ -112,7 +114,7 @@ impl LeftOutRows {
         if self.odds.is_empty() {
             let others = 1.0 - 1.0 / self.n_classes as f64;
             let noise = NOISE / ((NOISE + n_without_noise as f64) * others);
-            return Numbers { power: 1.0, noise: noise.min(MAX_NOISE), joint: 0.0, trend: 0.0 };
+            return Numbers { power: 1.0, noise: noise.min(MAX_NOISE), joint: 0.0, trend: 0.0, loss: 0.0 };
         }
         let sides = if self.terms.shares {
             vec![(MIN_POWER, 1.0), (1.0, MAX_POWER)]
@@ -120,11 +122,11 @@ impl LeftOutRows {
             vec![(MIN_POWER, MAX_POWER)]
         };
         let found = sides.into_iter().map(|powers| self.best_of_side(powers));
-        let (x, _) = found.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are sides");
+        let (x, loss) = found.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are sides");
         let mut functions = x[1..x.len() - 1].iter().copied();
         let mut weight = |is_there: bool| if is_there { functions.next() } else { None }.unwrap_or(0.0);
         let (joint, trend) = (weight(self.terms.joint), weight(self.terms.trend));
-        Numbers { power: x[0], noise: libm::exp(x[x.len() - 1]).min(MAX_NOISE), joint, trend }
+        Numbers { power: x[0], noise: libm::exp(x[x.len() - 1]).min(MAX_NOISE), joint, trend, loss }
     }
 
     /// The best numbers with a power within bounds, and their loss.

@@ -70,7 +70,8 @@ const CALIBRATING_ROWS: usize = 300;
 const OF_OTHER_CLASSES: usize = 20;
 /// Rows that calibrate at most, however rare classes are.
 const MOST_ROWS: usize = 3000;
-/// The same with a joint posterior of infinitely many trees, whose values without a row are known at once.
+/// The same with a joint posterior that may be that of infinitely many trees, whose values without a row are known at once; with many rows
+/// they also choose the covariance, and are left out of the trees together.
 pub(super) const ROWS_OF_LIMIT: usize = 1000;
 
 /// How many rows calibrate a forest (at most), given the numbers of rows of its classes.
@@ -111,13 +112,43 @@ impl Calibrating<'_> {
         if classes.live().len() < 2 {
             return Ok(vec![CalibrationLink::NONE; discounts.len()]);
         }
+        Ok(self.links(forest, classes, &self.averages(forest, classes, discounts, run)?))
+    }
+
+    /// The number of the joint function with which, after calibration, the chosen rows are most likely, given the values of each for
+    /// them, each without the row; the first one of those that are as good.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn best_joint(
+        &self,
+        forest: &Forest<ClassCounts>,
+        classes: &ClassTable,
+        discount: f64,
+        joint: &[&[f64]],
+        run: &Run<'_>,
+    ) -> Result<usize> {
+        let averages = self.averages(forest, classes, &[discount], run)?;
+        let loss = |values: &[f64]| {
+            Calibrating { joint: Some(values), ..*self }.fitted(forest, classes, &averages)[0].1
+        };
+        let losses = joint.iter().map(|values| loss(values)).enumerate();
+        Ok(losses.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(number, _)| number))
+    }
+
+    /// The chosen rows' averages without themselves, by discount.
+    fn averages(
+        &self,
+        forest: &Forest<ClassCounts>,
+        classes: &ClassTable,
+        discounts: &[f64],
+        run: &Run<'_>,
+    ) -> Result<Vec<Averages>> {
         let (n_trees, total_weight) = (forest.settings.n_estimators, forest.domain.total_weight());
         let gather = Gather::new(classes, n_trees, total_weight, discounts);
         let chunks = left_out::predict(forest, &self.chosen.rows, run, &gather)?;
         // The class of a chosen row has other rows, or is declared.
-        let averages: Vec<Averages> =
-            (0..discounts.len()).map(|discount| gather.averages(&chunks, discount, None)).collect();
-        Ok(self.links(forest, classes, &averages))
+        Ok((0..discounts.len()).map(|discount| gather.averages(&chunks, discount, None)).collect())
     }
 
     /// The links, given the chosen rows' averages without themselves by discount.
@@ -127,9 +158,19 @@ impl Calibrating<'_> {
         classes: &ClassTable,
         averages: &[Averages],
     ) -> Vec<CalibrationLink> {
+        self.fitted(forest, classes, averages).into_iter().map(|(link, _)| link).collect()
+    }
+
+    /// The links and their losses.
+    fn fitted(
+        &self,
+        forest: &Forest<ClassCounts>,
+        classes: &ClassTable,
+        averages: &[Averages],
+    ) -> Vec<(CalibrationLink, f64)> {
         let (live, rows) = (classes.live(), &self.chosen.rows);
         if live.len() < 2 {
-            return vec![CalibrationLink::NONE; averages.len()];
+            return vec![(CalibrationLink::NONE, 0.0); averages.len()];
         }
         let places = classes.columns();
         let columns: Vec<usize> =
@@ -157,11 +198,11 @@ impl Calibrating<'_> {
                 };
                 left_out.push(all[i], &beside, (columns[i], weight));
             }
-            let Numbers { power, noise, joint: weight, trend } = left_out.best(n_rows.iter().sum());
+            let Numbers { power, noise, joint: weight, trend, loss } = left_out.best(n_rows.iter().sum());
             let has_shares = terms.shares && power < 1.0;
             let class_shares = if has_shares { of_classes.shares() } else { Vec::new() };
             let trend = self.trend.filter(|_| trend > 0.0).map(|fit| fit.with_weight(trend));
-            CalibrationLink { power, noise, weight, class_shares, trend }
+            (CalibrationLink { power, noise, weight, class_shares, trend }, loss)
         };
         averages.iter().map(link).collect()
     }

@@ -62,6 +62,11 @@ impl Codes {
         self.columns[place]
     }
 
+    /// As how many rows the row at a place counts.
+    pub(super) fn weight(&self, place: usize) -> f64 {
+        self.row_weights.as_ref().map_or(1.0, |weights| weights[place])
+    }
+
     /// The share of each class among all rows.
     pub(super) fn shares(&self) -> Vec<f64> {
         let n: f64 = self.class_sizes.iter().sum();
@@ -71,7 +76,7 @@ impl Codes {
     /// The share of each class among the rows without the one at a place.
     pub(super) fn shares_without(&self, place: usize) -> impl Iterator<Item = f64> {
         let own = self.columns[place];
-        let row_weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
+        let row_weight = self.weight(place);
         let sizes = move |k: usize| self.class_sizes[k] - if k == own { row_weight } else { 0.0 };
         let of_others: f64 = (0..self.n_classes()).map(sizes).sum();
         // No other row, or weights that vanish beside the row's.
@@ -84,8 +89,8 @@ impl Codes {
     pub(super) fn squares(&self, places: &[usize], residuals: &[f64]) -> f64 {
         let of_row = |(&place, residuals): (&usize, &[f64])| {
             let last: f64 = residuals.iter().sum();
-            let weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
-            weight * (residuals.iter().map(|residual| residual * residual).sum::<f64>() + last * last)
+            self.weight(place)
+                * (residuals.iter().map(|residual| residual * residual).sum::<f64>() + last * last)
         };
         places.iter().zip(residuals.chunks_exact(self.n_columns())).map(of_row).sum()
     }
@@ -102,22 +107,6 @@ impl Codes {
             values.push(-values[start..].iter().sum::<f64>());
         }
         values
-    }
-
-    /// How much values of all classes for rows without themselves explain of the rows' codes: by how much their square falls, if the
-    /// values are multiplied by the best common factor.
-    pub(super) fn explained(&self, rows: &[RowId], values: &[f64]) -> f64 {
-        let (mut products, mut squares) = (0.0, 0.0);
-        for (&row, values) in rows.iter().zip(values.chunks_exact(self.n_classes())) {
-            let place = self.place(row);
-            let weight = self.row_weights.as_ref().map_or(1.0, |weights| weights[place]);
-            for (k, (share, value)) in self.shares_without(place).zip(values).enumerate() {
-                let code = f64::from(u8::from(self.class(place) == k)) - share;
-                products += weight * code * value;
-                squares += weight * value * value;
-            }
-        }
-        if products > 0.0 { products * products / squares } else { 0.0 }
     }
 
     /// The codes of all classes but the last, `n_rows x n_columns`, for the rows in their order.

@@ -9,35 +9,25 @@
 use crate::control::Run;
 use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
-use crate::mondrian::classification::calibration;
 use crate::mondrian::classification::class_counts::ClassCounts;
 use crate::mondrian::classification::class_table::ClassTable;
 use crate::mondrian::classification::joint::codes::common_order;
-use crate::mondrian::classification::joint::limit::{NOISE_ROWS, Problem, best_noise, noise_of_judges};
+use crate::mondrian::classification::joint::limit::{Problem, best_noise};
 use crate::mondrian::forest::Forest;
 use crate::mondrian::forest::storage::Storage;
 use crate::mondrian::joint::limit::{
-    ExponentialCovariance, LandmarkFactor, LandmarkRows, Landmarks, LimitFunction,
+    Covariance, ExponentialCovariance, LandmarkFactor, LandmarkRows, Landmarks, LimitFunction,
 };
 
 /// Rows that are left out at a time.
 const SOME: usize = 1024;
 
-/// Whether landmarks may know enough. With less noise than this, as few rows find it by themselves, classes have clear borders with
-/// details that trees know better: the noise was .1 to 1 on three noisy sets and on satimage, and .003 to .03 on letter and pendigits.
-///
-/// # Errors
-/// An interrupt.
-pub(super) fn are_worth_a_trial<S: Scalar>(
-    forest: &Forest<ClassCounts>,
-    storage: &Storage<S, ClassCounts>,
-    classes: &ClassTable,
-    run: &Run<'_>,
-) -> Result<bool> {
-    const LEAST_NOISE: f64 = 0.1;
-    let order = common_order(forest, storage, classes);
-    Ok(noise_of_judges(forest, storage, classes, &order, run)? >= LEAST_NOISE)
-}
+/// With less noise than this, as few rows find it by themselves, classes have clear borders with details that trees know better: the
+/// noise was .1 to 1 on four noisy sets and on satimage, and .003 to .03 on letter and pendigits.
+const LEAST_NOISE: f64 = 0.1;
+
+/// Landmarks are the first rows in another order than rows that calibrate, by which they would be judged.
+const ORDER: u64 = 0x4c61_6e64_6d61_726b;
 
 /// The equations of a forest, solved.
 pub(super) struct LandmarkEquations {
@@ -52,6 +42,7 @@ pub(super) struct LandmarkEquations {
 struct Solution {
     landmarks: Landmarks<ExponentialCovariance>,
     factor: LandmarkFactor,
+    noise: f64,
     /// The sums `p` for the codes of all classes but the last, and then for a value of 1 at every row.
     sums: Vec<f64>,
     /// `B^-1 p`.
@@ -59,8 +50,7 @@ struct Solution {
 }
 
 impl LandmarkEquations {
-    /// With at most so many landmarks. `noise` is that of the same rows, if it has been chosen. Otherwise it is the one under which
-    /// the squared error of some rows' left-out codes is least.
+    /// With at most so many landmarks, for a noise that was chosen from the same rows.
     ///
     /// # Errors
     /// An interrupt.
@@ -68,34 +58,42 @@ impl LandmarkEquations {
         forest: &Forest<ClassCounts>,
         storage: &Storage<S, ClassCounts>,
         classes: &ClassTable,
-        (most, noise): (usize, Option<f64>),
+        (most, noise): (usize, f64),
         run: &Run<'_>,
     ) -> Result<Self> {
         let problem = Problem::new(forest, storage, classes, common_order(forest, storage, classes));
-        let table = Table::new(&storage.values, forest.domain.n_coordinates());
-        let chosen = LandmarkRows::new(forest.settings.seed, most, table, &problem.codes.order);
-        if let Some(noise) = noise {
-            let solution = Solution::new(&problem, &chosen, noise, run)?;
-            return Ok(Self { problem, chosen, noise, solution });
-        }
-        let mut judges = calibration::choose(forest, classes, NOISE_ROWS).into_usable(forest, classes);
-        judges.sort_unstable();
-        let places: Vec<usize> = judges.iter().map(|&row| problem.codes.place(row)).collect();
-        let mut solution: Option<Solution> = None;
-        let noise = best_noise(|noise| {
-            let next = match solution.take() {
-                None => Solution::new(&problem, &chosen, noise, run)?,
-                Some(solution) => solution.with_noise(&problem, noise, run)?,
-            };
-            let error = problem.codes.squares(&places, &next.residuals(&problem, &places, run)?);
-            solution = Some(next);
-            Ok(error)
-        })?;
-        let solution = match solution {
-            None => Solution::new(&problem, &chosen, noise, run)?,
-            Some(solution) => solution.with_noise(&problem, noise, run)?,
-        };
+        let chosen = landmarks_of(&problem, forest, storage, most);
+        let solution = Solution::new(&problem, &chosen, noise, run)?;
         Ok(Self { problem, chosen, noise, solution })
+    }
+
+    /// The same with the noise under which the squared error of some rows' left-out codes is least; none if there is so little noise
+    /// that landmarks are not worth a trial, or too few rows to tell.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) fn on_trial<S: Scalar>(
+        forest: &Forest<ClassCounts>,
+        storage: &Storage<S, ClassCounts>,
+        classes: &ClassTable,
+        most: usize,
+        run: &Run<'_>,
+    ) -> Result<Option<Self>> {
+        let order = common_order(forest, storage, classes);
+        let judges = Problem::of_judges(forest, storage, classes, &order);
+        if judges.rows.n_rows() < 2 || judges.best_noise(run)? < LEAST_NOISE {
+            return Ok(None);
+        }
+        let problem = Problem::new(forest, storage, classes, order);
+        let chosen = landmarks_of(&problem, forest, storage, most);
+        let places: Vec<usize> = judges.codes.order.iter().map(|&row| problem.codes.place(row)).collect();
+        let mut solution = Solution::new(&problem, &chosen, LEAST_NOISE, run)?;
+        let noise = best_noise(|noise| {
+            solution.set_noise(&problem, noise, run)?;
+            Ok(problem.codes.squares(&places, &solution.residuals(&problem, &places, run)?))
+        })?;
+        solution.set_noise(&problem, noise, run)?;
+        Ok(Some(Self { problem, chosen, noise, solution }))
     }
 
     /// The function's values for rows of the forest, each by the others: `n_rows x n_classes`. The landmarks stay.
@@ -124,12 +122,6 @@ impl LandmarkEquations {
         Ok(problem.codes.left_out(&places, &residuals))
     }
 
-    /// How much some functions' values for rows without themselves, `n_rows x n_classes`, explain of the rows' codes, after the best
-    /// common factor.
-    pub(super) fn explained(&self, rows: &[RowId], values: &[f64]) -> f64 {
-        self.problem.codes.explained(rows, values)
-    }
-
     /// # Errors
     /// An interrupt.
     pub(super) fn function(&self, run: &Run<'_>) -> Result<LimitFunction<ExponentialCovariance>> {
@@ -140,6 +132,16 @@ impl LandmarkEquations {
         let others: Vec<Vec<f64>> = (1..n_columns).map(of_column).collect();
         Ok(landmarks.function(&of_column(0), &others))
     }
+}
+
+fn landmarks_of<S: Scalar>(
+    problem: &Problem,
+    forest: &Forest<ClassCounts>,
+    storage: &Storage<S, ClassCounts>,
+    most: usize,
+) -> LandmarkRows {
+    let table = Table::new(&storage.values, forest.domain.n_coordinates());
+    LandmarkRows::new(forest.settings.seed ^ ORDER, most, table, &problem.codes.order)
 }
 
 impl Solution {
@@ -155,14 +157,16 @@ impl Solution {
         let all: Vec<usize> = (0..codes.order.len()).collect();
         let sums = landmarks.with_values(weighted, &all, &columns, run)?;
         let solved = factor.solve(&sums, columns.len(), run)?;
-        Ok(Self { landmarks, factor, sums, solved })
+        Ok(Self { landmarks, factor, noise, sums, solved })
     }
 
-    /// The same with another noise.
-    fn with_noise(self, problem: &Problem, noise: f64, run: &Run<'_>) -> Result<Self> {
-        let factor = self.factor.with_noise(noise, run)?;
-        let solved = factor.solve(&self.sums, problem.codes.n_classes(), run)?;
-        Ok(Self { factor, solved, ..self })
+    fn set_noise(&mut self, problem: &Problem, noise: f64, run: &Run<'_>) -> Result<()> {
+        if noise != self.noise {
+            self.factor.set_noise(noise, run)?;
+            self.solved = self.factor.solve(&self.sums, problem.codes.n_classes(), run)?;
+            self.noise = noise;
+        }
+        Ok(())
     }
 
     /// What the other rows leave unexplained of each row's code, `n_places x n_columns`.
@@ -190,7 +194,10 @@ impl Solution {
         let shares = codes.shares();
         let mut residuals = Vec::with_capacity(n * codes.n_columns());
         for ((&place, leverage), means) in places.iter().zip(leverages).zip(means.chunks_exact(n_values)) {
-            let rest = 1.0 - problem.weighted().weight(place) * leverage;
+            // Of a row of great weight rounding leaves nothing; this much there is at least.
+            let weight = codes.weight(place);
+            let least = self.noise / (self.noise + weight * problem.covariance.of_itself());
+            let rest = (1.0 - weight * leverage).max(least);
             let of_one = 1.0 - means[codes.n_columns()];
             let others = codes.shares_without(place).zip(&shares).take(codes.n_columns()).enumerate();
             residuals.extend(others.map(|(k, (q, p))| {

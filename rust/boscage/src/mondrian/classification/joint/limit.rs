@@ -7,6 +7,8 @@
 //! function where many labels are wrong. It is the one of [`NOISES`] under which the squared error of left-out codes is least,
 //! as a walk from the middle finds it. The walk looks at [`NOISE_ROWS`] rows, chosen by their contents, as a model of their own.
 
+use std::cmp::Ordering;
+
 use crate::control::Run;
 use crate::data::{RowId, Scalar, Table};
 use crate::error::Result;
@@ -26,7 +28,7 @@ const RATE: f64 = 0.2;
 const NOISES: [f64; 7] = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0];
 const FIRST_NOISE: usize = 3;
 /// Rows that choose the noise (at most).
-pub(super) const NOISE_ROWS: usize = 500;
+const NOISE_ROWS: usize = 500;
 
 /// The rows of a forest, or some of them, and their covariance.
 pub(super) struct Problem {
@@ -65,7 +67,7 @@ impl LimitEquations {
         let order = common_order(forest, storage, classes);
         let noise = match noise {
             Some(noise) => noise,
-            None => noise_of_judges(forest, storage, classes, &order, run)?,
+            None => Problem::of_judges(forest, storage, classes, &order).best_noise(run)?,
         };
         let problem = Problem::new(forest, storage, classes, order);
         let covariances = |first: usize, entries: &mut [&mut [f64]]| {
@@ -108,7 +110,7 @@ impl Problem {
     }
 
     /// Of the rows that choose the noise.
-    fn of_judges<S: Scalar>(
+    pub(super) fn of_judges<S: Scalar>(
         forest: &Forest<ClassCounts>,
         storage: &Storage<S, ClassCounts>,
         classes: &ClassTable,
@@ -133,17 +135,16 @@ impl Problem {
     /// and their numbers differ by rounding.
     fn first_copy(&self, place: usize) -> usize {
         let codes = &self.codes;
-        let weight = |place: usize| codes.row_weights.as_ref().map(|weights| weights[place]);
         let is_same = |other: usize| {
             codes.class(other) == codes.class(place)
-                && weight(other) == weight(place)
+                && codes.weight(other) == codes.weight(place)
                 && self.rows.are_copies(other, place)
         };
         (0..place).rev().take_while(|&other| is_same(other)).last().unwrap_or(place)
     }
 
     /// One of [`NOISES`].
-    fn best_noise(&self, run: &Run<'_>) -> Result<f64> {
+    pub(super) fn best_noise(&self, run: &Run<'_>) -> Result<f64> {
         let n_rows = self.rows.n_rows();
         if n_rows < 2 {
             return Ok(NOISES[FIRST_NOISE]);
@@ -164,20 +165,6 @@ impl Problem {
     }
 }
 
-/// The best noise for the rows that choose it.
-///
-/// # Errors
-/// An interrupt.
-pub(super) fn noise_of_judges<S: Scalar>(
-    forest: &Forest<ClassCounts>,
-    storage: &Storage<S, ClassCounts>,
-    classes: &ClassTable,
-    order: &[RowId],
-    run: &Run<'_>,
-) -> Result<f64> {
-    Problem::of_judges(forest, storage, classes, order).best_noise(run)
-}
-
 /// The one of [`NOISES`] with the least error, as a walk from the middle finds it.
 pub(super) fn best_noise(mut error: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
     let mut best = (FIRST_NOISE, error(NOISES[FIRST_NOISE])?);
@@ -185,7 +172,8 @@ pub(super) fn best_noise(mut error: impl FnMut(f64) -> Result<f64>) -> Result<f6
         let start = best.0;
         while let Some(next) = best.0.checked_add_signed(step).filter(|next| *next < NOISES.len()) {
             let error = error(NOISES[next])?;
-            if error >= best.1 {
+            // Not less, and not a number either.
+            if error.partial_cmp(&best.1) != Some(Ordering::Less) {
                 break;
             }
             best = (next, error);

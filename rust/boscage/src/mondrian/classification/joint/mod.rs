@@ -32,8 +32,8 @@
 //! *Infinitely many trees.* With few rows (`joint_kernel`), the covariance is that of infinitely many trees
 //! (`mondrian::joint::limit`): `k(d) = g / (g + d) (1 - exp(-(g + d) lifetime))`, where `d` is the sum over features of rate times
 //! difference. A Cholesky factor of its matrix serves all classes, and left-out rows in closed form. Its rate and noise
-//! are others (`limit`). With more rows, some of them represent all (`landmarks`), unless there is little noise, or left-out rows
-//! are better explained by the trees' own covariance, which what follows is about.
+//! are others (`limit`). With more rows, some of them represent all (`landmarks`), unless there is little noise, or the rows
+//! that calibrate are more likely with the trees' own covariance, which what follows is about.
 //!
 //! *Rows that are left out.* Removing a row can make leaves of splits, and so changes the covariances of
 //! other rows. Let `K'` be the covariance of the other rows in trees without the row, and `k` their
@@ -95,45 +95,47 @@ pub(super) enum JointFunction {
 }
 
 impl JointFunction {
-    /// The function of a forest by a rule, and its values for rows, each predicted by others: `n_rows x n_classes`. None if there
-    /// are no two classes.
+    /// The functions of a forest that a rule may choose, each with its values for rows that are predicted by others: `n_rows x
+    /// n_classes`. Empty if there are no two classes.
     ///
     /// # Errors
     /// An interrupt.
-    pub(super) fn new(
+    pub(super) fn candidates(
         forest: &Forest<ClassCounts>,
         classes: &ClassTable,
         rule: KernelRule,
         left_out: &[RowId],
         run: &Run<'_>,
-    ) -> Result<Option<(Self, Vec<f64>)>> {
+    ) -> Result<Vec<(Self, Vec<f64>)>> {
         if classes.live().len() < 2 || forest.n_rows() == 0 {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let by_trees = || -> Result<(Self, Vec<f64>)> {
             let (function, values) = TreesFunction::new(forest, classes, left_out, run)?;
             Ok((Self::Trees(function), values))
         };
-        Ok(Some(match rule {
-            KernelRule::Trees => by_trees()?,
+        let mut candidates = Vec::new();
+        match rule {
+            KernelRule::Trees => candidates.push(by_trees()?),
             KernelRule::Limit => {
                 let equations = limit_equations(forest, classes, None, run)?;
                 let (values, noise) = (equations.left_out(left_out, run)?, equations.noise);
-                (Self::Limit { function: equations.function(), noise, by_landmarks: false }, values)
+                let function = equations.function();
+                candidates.push((Self::Limit { function, noise, by_landmarks: false }, values));
             }
-            KernelRule::LeftOut if !are_worth_a_trial(forest, classes, run)? => by_trees()?,
             KernelRule::LeftOut => {
-                let equations = landmark_equations(forest, classes, None, run)?;
-                let values = equations.nearly_left_out(left_out, run)?;
-                let trees = by_trees()?;
-                if equations.explained(left_out, &trees.1) >= equations.explained(left_out, &values) {
-                    trees
-                } else {
+                candidates.push(by_trees()?);
+                let on_trial = with_storage!(forest.flushed(run)?, storage => {
+                    LandmarkEquations::on_trial(forest, storage, classes, LANDMARKS, run)?
+                });
+                if let Some(equations) = on_trial {
+                    let values = equations.nearly_left_out(left_out, run)?;
                     let (function, noise) = (equations.function(run)?, equations.noise);
-                    (Self::Limit { function, noise, by_landmarks: true }, values)
+                    candidates.push((Self::Limit { function, noise, by_landmarks: true }, values));
                 }
             }
-        }))
+        }
+        Ok(candidates)
     }
 
     /// The values for test rows without missing values, `n_rows x n_classes`.
@@ -172,7 +174,11 @@ impl JointFunction {
                 limit_equations(forest, classes, Some(*noise), run)?.left_out(rows, run)
             }
             Self::Limit { noise, by_landmarks: true, .. } => {
-                landmark_equations(forest, classes, Some(*noise), run)?.left_out(rows, run)
+                let known = (LANDMARKS, *noise);
+                let equations = with_storage!(forest.flushed(run)?, storage => {
+                    LandmarkEquations::new(forest, storage, classes, known, run)?
+                });
+                equations.left_out(rows, run)
             }
         }
     }
@@ -185,19 +191,4 @@ fn limit_equations(
     run: &Run<'_>,
 ) -> Result<LimitEquations> {
     with_storage!(forest.flushed(run)?, storage => LimitEquations::new(forest, storage, classes, noise, run))
-}
-
-fn are_worth_a_trial(forest: &Forest<ClassCounts>, classes: &ClassTable, run: &Run<'_>) -> Result<bool> {
-    with_storage!(forest.flushed(run)?, storage => {
-        landmarks::are_worth_a_trial(forest, storage, classes, run)
-    })
-}
-
-fn landmark_equations(
-    forest: &Forest<ClassCounts>,
-    classes: &ClassTable,
-    noise: Option<f64>,
-    run: &Run<'_>,
-) -> Result<LandmarkEquations> {
-    with_storage!(forest.flushed(run)?, storage => LandmarkEquations::new(forest, storage, classes, (LANDMARKS, noise), run))
 }

@@ -196,22 +196,18 @@ impl LandmarkFactor {
         Self::of_products(products, self.noise_variance, run)
     }
 
-    /// With another noise.
+    /// Sets another noise.
     ///
     /// # Errors
-    /// An interrupt.
-    pub(crate) fn with_noise(self, noise_variance: f64, run: &Run<'_>) -> Result<Self> {
-        Self::of_products(self.products, noise_variance, run)
+    /// An interrupt: it is then as before.
+    pub(crate) fn set_noise(&mut self, noise_variance: f64, run: &Run<'_>) -> Result<()> {
+        self.factor = factor(&self.products, noise_variance, run)?;
+        self.noise_variance = noise_variance;
+        Ok(())
     }
 
     fn of_products(products: ProductSum, noise_variance: f64, run: &Run<'_>) -> Result<Self> {
-        let factor = CholeskyFactor::new(products.n_rows(), run, |first, rows| {
-            products.write(first, rows);
-            for (row, entries) in (first..).zip(rows) {
-                entries[row] += noise_variance;
-            }
-        })?;
-        Ok(Self { factor, products, noise_variance })
+        Ok(Self { factor: factor(&products, noise_variance, run)?, products, noise_variance })
     }
 
     /// `B^-1 p` for columns `p`.
@@ -261,6 +257,16 @@ impl LandmarkFactor {
         };
         (0..n * n).map(|k| (of_values[k] - explained(k / n, k % n)) / self.noise_variance).collect()
     }
+}
+
+/// The factor of `B`, given `S`.
+fn factor(products: &ProductSum, noise_variance: f64, run: &Run<'_>) -> Result<CholeskyFactor> {
+    CholeskyFactor::new(products.n_rows(), run, |first, rows| {
+        products.write(first, rows);
+        for (row, entries) in (first..).zip(rows) {
+            entries[row] += noise_variance;
+        }
+    })
 }
 
 #[cfg(test)]

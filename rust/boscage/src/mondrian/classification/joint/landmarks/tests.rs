@@ -1,5 +1,6 @@
 use super::*;
 use crate::data::{Label, Rows};
+use crate::mondrian::classification::calibration;
 use crate::mondrian::classification::classifier::MondrianClassifier;
 use crate::mondrian::classification::joint::limit::LimitEquations;
 use crate::mondrian::classification::settings::ClassificationSettings;
@@ -36,10 +37,10 @@ fn forest(x: &[f64], codes: &[u32], weights: Option<&[f64]>) -> MondrianClassifi
         .unwrap()
 }
 
-fn equations(model: &MondrianClassifier, most: usize, noise: Option<f64>) -> LandmarkEquations {
+fn equations(model: &MondrianClassifier, most: usize) -> LandmarkEquations {
     let (forest, classes, run) = (&model.forest, &model.posterior.classes, Run::default());
     with_storage!(forest.flushed(&run).unwrap(), storage => {
-        LandmarkEquations::new(forest, storage, classes, (most, noise), &run).unwrap()
+        LandmarkEquations::new(forest, storage, classes, (most, NOISE), &run).unwrap()
     })
 }
 
@@ -68,7 +69,7 @@ fn with_few_places_it_is_the_function_of_all_rows() {
         let of_rows = with_storage!(forest.flushed(&run).unwrap(), storage => {
             LimitEquations::new(forest, storage, classes, Some(NOISE), &run).unwrap()
         });
-        let found = equations(&model, N, Some(NOISE));
+        let found = equations(&model, N);
         let ids: Vec<RowId> = (0..N as RowId).collect();
         let expected = of_rows.left_out(&ids, &run).unwrap();
         assert!(expected.iter().any(|value| value.abs() > 0.3));
@@ -87,7 +88,7 @@ fn leaving_a_row_out_is_forgetting_it() {
     let ((x, codes, weights), run) = (rows(), Run::default());
     for weights in [None, Some(&weights[..])] {
         let model = forest(&x, &codes, weights);
-        let all = equations(&model, MOST, Some(NOISE));
+        let all = equations(&model, MOST);
         let ids: Vec<RowId> = (0..N as RowId).collect();
         let (exact, nearly) = (all.left_out(&ids, &run).unwrap(), all.nearly_left_out(&ids, &run).unwrap());
         let n_landmarks = (0..N).filter(|i| exact[4 * i..4 * i + 4] != nearly[4 * i..4 * i + 4]).count();
@@ -95,20 +96,48 @@ fn leaving_a_row_out_is_forgetting_it() {
         for row in 0..N {
             let mut others = model.clone();
             others.forget(&[row as u64]).unwrap();
-            let function = equations(&others, MOST, Some(NOISE)).function(&run).unwrap();
+            let function = equations(&others, MOST).function(&run).unwrap();
             let found = values(&others, &function, &x[2 * row..2 * row + 2]);
             assert_close(&found, &exact[4 * row..4 * row + 3], &format!("row {row}"));
         }
     }
 }
 
-/// The noise is chosen by left-out rows: more for labels that are drawn anew.
+/// Where labels are clear there is no trial; where they are drawn anew, left-out rows choose the noise, and the same solution follows
+/// from it.
 #[test]
-fn the_noise_follows_the_labels() {
-    let (x, codes, _) = rows();
+fn noisy_labels_are_worth_a_trial() {
+    let ((x, codes, _), run) = (rows(), Run::default());
     let mut stream = Stream::new(2, 0);
     let wrong: Vec<u32> =
         codes.iter().map(|&code| if stream.below(2) == 0 { stream.below(4) as u32 } else { code }).collect();
-    let noise = |codes: &[u32]| equations(&forest(&x, codes, None), 40, None).noise;
-    assert!(noise(&codes) < noise(&wrong));
+    let on_trial = |codes: &[u32]| {
+        let model = forest(&x, codes, None);
+        let (forest, classes) = (&model.forest, &model.posterior.classes);
+        with_storage!(forest.flushed(&run).unwrap(), storage => {
+            let found = LandmarkEquations::on_trial(forest, storage, classes, 40, &run).unwrap();
+            found.map(|found| {
+                let known = (40, found.noise);
+                (LandmarkEquations::new(forest, storage, classes, known, &run).unwrap(), found)
+            })
+        })
+    };
+    let clear: Vec<u32> = x.chunks(2).map(|x| (2.0 * x[0]) as u32).collect();
+    assert!(on_trial(&clear).is_none());
+    let (again, found) = on_trial(&wrong).unwrap();
+    assert!(found.noise >= LEAST_NOISE);
+    assert_eq!(again.solution.solved, found.solution.solved);
+}
+
+/// Rows that calibrate are no more often landmarks than others.
+#[test]
+fn landmarks_are_in_another_order_than_calibrating_rows() {
+    let (x, codes, _) = rows();
+    let model = forest(&x, &codes, None);
+    let all = equations(&model, 40);
+    let judges = calibration::choose(&model.forest, &model.posterior.classes, 40).rows;
+    let order = &all.problem.codes.order;
+    let landmarks: Vec<RowId> = all.chosen.places().into_iter().map(|place| order[place]).collect();
+    let n_both = judges.iter().filter(|row| landmarks.contains(row)).count();
+    assert!((5..25).contains(&n_both), "{n_both} of {}", judges.len());
 }
