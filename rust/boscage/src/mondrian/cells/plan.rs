@@ -170,7 +170,7 @@ impl CellPlan {
     ) -> Result<(Self, Vec<CellCount>, Vec<bool>)> {
         check_length("counts", counts.len(), self.n_cells())?;
         // The stopping rule pauses nodes of fewer rows than `min_samples_split`, perhaps (some weights are large); and where
-        // there are few, nodes keep no boxes, and have rows read instead.
+        // there are few, nodes keep no boxes, and have rows read instead (`BoxRule::of_cells`).
         let least = least.max(self.settings.min_samples_split as u64).max(FEW as u64);
         let is_cell = |count: &CellCount| count.n_rows <= least || count.is_uniform(one_less);
         let (mut steps, mut all) = (Vec::new(), Vec::new());

@@ -170,25 +170,15 @@ impl Classification {
         if let Some(state) = self.joint.get() {
             return Ok(state.as_ref());
         }
-        let (chosen, rule) = (self.calibrating(forest), self.kernel_rule(forest));
-        let mut candidates = JointFunction::candidates(forest, &self.classes, rule, &chosen.rows, run)?;
-        let best = if candidates.len() > 1 {
-            let (calibration, trend) = (self.settings.calibration, self.trend(forest));
-            let values: Vec<&[f64]> = candidates.iter().map(|(_, values)| &values[..]).collect();
-            Calibrating { calibration, chosen: &chosen, joint: None, trend }.best_joint(
-                forest,
-                &self.classes,
-                self.settings.discount,
-                &values,
-                run,
-            )?
-        } else {
-            0
-        };
-        let state = (best < candidates.len()).then(|| {
-            let (function, left_out) = candidates.swap_remove(best);
-            JointState { function, left_out }
-        });
+        let (chosen, rule) = (&self.calibrating(forest), self.kernel_rule(forest));
+        let candidates = JointFunction::candidates(forest, &self.classes, rule, &chosen.rows, run)?;
+        let (calibration, trend) = (self.settings.calibration, self.trend(forest));
+        let best = Calibrating { calibration, chosen, joint: None, trend }.best_joint(
+            (forest, &self.classes, self.settings.discount),
+            candidates,
+            run,
+        )?;
+        let state = best.map(|(function, left_out)| JointState { function, left_out });
         Ok(self.joint.get_or_init(|| state).as_ref())
     }
 

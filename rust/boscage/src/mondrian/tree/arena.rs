@@ -415,7 +415,8 @@ impl Arena {
         }
     }
 
-    /// Frees every node under and including a node; the rows' links are left as they are.
+    /// Frees every node under and including a node; the rows' links are left as they are, so that the rows must come to other
+    /// leaves.
     pub(crate) fn remove_subtree(&mut self, node: NodeId, mut removed: impl FnMut(NodeId)) {
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {

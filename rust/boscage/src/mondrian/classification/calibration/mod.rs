@@ -115,25 +115,27 @@ impl Calibrating<'_> {
         Ok(self.links(forest, classes, &self.averages(forest, classes, discounts, run)?))
     }
 
-    /// The number of the joint function with which, after calibration, the chosen rows are most likely, given the values of each for
-    /// them, each without the row; the first one of those that are as good.
+    /// The one of some joint functions, each with its values for the chosen rows without themselves, with which after calibration
+    /// these rows are most likely; the first one of those that are as good.
     ///
     /// # Errors
     /// An interrupt.
-    pub(super) fn best_joint(
+    pub(super) fn best_joint<F>(
         &self,
-        forest: &Forest<ClassCounts>,
-        classes: &ClassTable,
-        discount: f64,
-        joint: &[&[f64]],
+        (forest, classes, discount): (&Forest<ClassCounts>, &ClassTable, f64),
+        mut joint: Vec<(F, Vec<f64>)>,
         run: &Run<'_>,
-    ) -> Result<usize> {
+    ) -> Result<Option<(F, Vec<f64>)>> {
+        if joint.len() < 2 {
+            return Ok(joint.pop());
+        }
         let averages = self.averages(forest, classes, &[discount], run)?;
         let loss = |values: &[f64]| {
             Calibrating { joint: Some(values), ..*self }.fitted(forest, classes, &averages)[0].1
         };
-        let losses = joint.iter().map(|values| loss(values)).enumerate();
-        Ok(losses.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(number, _)| number))
+        let losses = joint.iter().map(|(_, values)| loss(values)).enumerate();
+        let best = losses.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(number, _)| number);
+        Ok(best.map(|number| joint.swap_remove(number)))
     }
 
     /// The chosen rows' averages without themselves, by discount.

@@ -143,7 +143,7 @@ pub(crate) struct Messages<R = f64> {
     /// The same; their clock is one for all.
     leaves: Vec<Message<R>>,
     end: R,
-    /// Of leaves that stand for subtrees which are elsewhere.
+    /// Of leaves that stand for subtrees which are elsewhere, in place of those that their moments would give.
     stubs: HashMap<NodeId, Told<R>>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::mondrian::tree::arena::{Arena, NodeId};
 
-/// A node of at most so many rows never stores its box.
+/// In trees of rows, a node of at most so many rows never stores its box.
 pub(crate) const FEW: usize = 16;
 
 /// Which nodes store boxes.
